@@ -99,7 +99,9 @@ fn length(ranges: &[Range<u64>]) -> u64 {
 pub(crate) fn overlap(some: &[Range<u64>], others: &[Range<u64>]) -> u64 {
     let (mut common, mut left, mut right) = (0, 0, 0);
     while let Some((one, other)) = some.get(left).zip(others.get(right)) {
-        common += one.end.min(other.end).saturating_sub(one.start.max(other.start));
+        // Ranges of a hostile dump may overlap after all.
+        let both = one.end.min(other.end).saturating_sub(one.start.max(other.start));
+        common = u64::saturating_add(common, both);
         if one.end <= other.end {
             left += 1;
         } else {
@@ -111,9 +113,62 @@ pub(crate) fn overlap(some: &[Range<u64>], others: &[Range<u64>]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use biopsy_image::Protection;
     use proptest::prelude::*;
 
     use super::*;
+
+    fn anonymous(label: &str) -> Backing {
+        Backing::Anonymous { label: label.to_owned() }
+    }
+
+    fn file(path: &str) -> Backing {
+        Backing::File { path: path.into(), offset: 0, deleted: false, identity: (1, 2) }
+    }
+
+    fn mapping(range: Range<u64>, backing: Backing, shared: bool, execute: bool) -> Mapping {
+        let protection = Protection { read: true, write: !execute, execute };
+        Mapping { start: range.start, end: range.end, protection, shared, backing, not_frozen: false }
+    }
+
+    #[test]
+    fn each_mapping_is_for_one_thing() {
+        use MemoryKind as Kind;
+        let (private, shared, code) = ((false, false), (true, false), (false, true));
+        for (backing, (is_shared, execute), wanted) in [
+            (anonymous(""), private, Some(Kind::Unaccounted)),
+            (anonymous("[heap]"), private, Some(Kind::Unaccounted)),
+            (anonymous("[stack]"), private, Some(Kind::Stacks)),
+            (anonymous("[stack:7]"), private, Some(Kind::Stacks)),
+            (anonymous(""), shared, Some(Kind::Shared)),
+            (anonymous(""), code, Some(Kind::CompiledCode)),
+            (file("/lib/libc.so.6"), private, Some(Kind::ChangedFiles)),
+            (file("/lib/libc.so.6"), code, Some(Kind::ChangedFiles)),
+            (file("/var/data"), shared, None),
+            (file("/dev/shm/queue"), shared, Some(Kind::Shared)),
+            (file("/memfd:doublemapper"), (true, true), Some(Kind::CompiledCode)),
+            (file("/memfd:doublemapper"), code, Some(Kind::CompiledCode)),
+        ] {
+            let text = format!("{backing:?} shared: {is_shared} execute: {execute}");
+            assert_eq!(kind_of(&mapping(0x1000..0x2000, backing, is_shared, execute), &[]), wanted, "{text}");
+        }
+        // A thread stands on it, at its first byte and not behind its last.
+        for (pointer, wanted) in [
+            (0x1000, Kind::Stacks),
+            (0x1fff, Kind::Stacks),
+            (0x2000, Kind::Unaccounted),
+            (0xfff, Kind::Unaccounted),
+        ] {
+            let one = mapping(0x1000..0x2000, anonymous(""), false, false);
+            assert_eq!(kind_of(&one, &[0, pointer]), Some(wanted), "{pointer:#x}");
+        }
+    }
+
+    #[test]
+    fn ranges_that_overlap_are_no_panic() {
+        let hostile = vec![0..u64::MAX, 0..u64::MAX, 5..3, 0..u64::MAX];
+        assert_eq!(overlap(&hostile, &[0..u64::MAX, 0..u64::MAX]), u64::MAX);
+    }
 
     /// Ranges by address, from gaps and lengths.
     fn ranges(rows: Vec<(u64, u64)>) -> Vec<Range<u64>> {
@@ -136,6 +191,25 @@ mod tests {
             let is_in = |ranges: &[Range<u64>], at: u64| ranges.iter().any(|range| range.contains(&at));
             let common = (0..200).filter(|&at| is_in(&some, at) && is_in(&others, at)).count() as u64;
             prop_assert_eq!(overlap(&some, &others), common);
+        }
+
+        #[test]
+        fn what_is_in_memory_of_a_range_is_counted_over_all_mappings(
+            rows in prop::collection::vec((0..5_u64, 1..7_u64), 0..9),
+            start in 0..90_u64,
+            length in 0..40_u64,
+        ) {
+            let mappings: Vec<Mapping> =
+                ranges(rows).into_iter().map(|range| mapping(range, anonymous(""), false, false)).collect();
+            // The first byte of each is not in memory.
+            let part = |mapping| {
+                let range: Range<u64> = Mapping::range(mapping);
+                Part { mapping, runs: Vec::from([range.start + 1..range.end]), kind: MemoryKind::Stacks }
+            };
+            let parts = Parts { parts: mappings.iter().map(part).collect(), managed: &[], warnings: Vec::new() };
+            let is_there = |at: &u64| mappings.iter().any(|one| one.contains(*at) && one.start != *at);
+            let wanted = (start..start + length).filter(is_there).count() as u64;
+            prop_assert_eq!(parts.resident(&(start..start + length)), wanted);
         }
     }
 }

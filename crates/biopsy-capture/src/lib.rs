@@ -24,6 +24,7 @@ pub mod recent;
 mod recording;
 pub mod snapshot;
 pub mod stacks;
+pub mod survey;
 pub mod target;
 mod tree;
 pub mod words;

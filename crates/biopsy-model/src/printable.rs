@@ -84,6 +84,25 @@ mod tests {
         assert_eq!(printable_lines("a\n\tb\r\u{7f}"), "a\n\tb\\r\\u{7f}");
     }
 
+    /// Every character there is: nothing harmful comes out, and what comes out is not changed again.
+    #[test]
+    fn of_all_characters_none_that_harms_is_shown() {
+        for character in '\0'..=char::MAX {
+            let text = format!("a{character}b");
+            let (line, lines, json) = (
+                printable(&text),
+                printable_lines(&text).into_owned(),
+                printable_json(format!("\"{text}\"")),
+            );
+            let harms = |text: &str| text.chars().any(is_harmful);
+            assert!(!harms(&line), "{character:?}");
+            assert!(!harms(&lines) || matches!(character, '\n' | '\t'), "{character:?}");
+            assert!(!harms(&json) || character == '\n', "{character:?}");
+            assert_eq!(printable(&line), line);
+            assert_eq!(line == text, !is_harmful(character), "{character:?}");
+        }
+    }
+
     #[test]
     fn documents_mean_what_they_meant() {
         let document = "{\n  \"a\": \"x\u{9b}\u{202e}é\u{e0041}\u{7f}\"\n}";

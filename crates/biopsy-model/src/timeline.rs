@@ -436,6 +436,45 @@ mod tests {
     }
 
     #[test]
+    fn what_was_given_back_or_handed_out_again_is_not_kept() {
+        let allocation = |(time, pid, address): (u64, u32, u64)| Allocation {
+            time: MonoNanos(time),
+            pid: Pid(pid),
+            tid: Tid(pid),
+            stack: None,
+            end: crate::stack::StackEnd::Root,
+            address: Avma(address),
+            size: 8,
+            weight: 8,
+        };
+        let release = |(time, pid, address): (u64, u32, u64)| Release {
+            time: MonoNanos(time),
+            pid: Pid(pid),
+            address: Avma(address),
+        };
+        for (allocations, releases, kept) in [
+            (&[(1, 1, 16)][..], &[][..], &[true][..]),
+            (&[(1, 1, 16)], &[(2, 1, 16)], &[false]),
+            // Before it was made, of another process, of another address.
+            (&[(5, 1, 16)], &[(2, 1, 16), (6, 2, 16), (7, 1, 32)], &[true]),
+            // The address again: the first has gone, seen or not.
+            (&[(1, 1, 16), (5, 1, 16)], &[], &[false, true]),
+            (&[(1, 1, 16), (5, 1, 16)], &[(3, 1, 16)], &[false, true]),
+            (&[(1, 1, 16), (5, 1, 16)], &[(3, 1, 16), (9, 1, 16)], &[false, false]),
+            (&[(1, 1, 16), (1, 2, 16)], &[(2, 2, 16)], &[true, false]),
+            (&[(1, 1, 16)], &[(2, 1, 16), (2, 1, 16)], &[false]),
+        ] {
+            let timeline = Timeline {
+                allocations: allocations.iter().copied().map(allocation).collect(),
+                releases: releases.iter().copied().map(release).collect(),
+                ..Timeline::default()
+            };
+            let found: Vec<bool> = timeline.allocations_kept().map(|(_, kept)| kept).collect();
+            assert_eq!(found, kept, "{allocations:?} {releases:?}");
+        }
+    }
+
+    #[test]
     fn a_frame_has_the_module_that_is_there() {
         let frame = |module: Option<u32>| Frame {
             space: FrameSpace::User,

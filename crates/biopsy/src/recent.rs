@@ -5,20 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use biopsy_capture::recent::{KeepPlan, keep};
-use biopsy_capture::words::size;
 use biopsy_capture::{Failure, Job, Patience};
-use biopsy_model::printable::printable;
+use biopsy_standby::journal::make_folder;
+use biopsy_standby::places;
 use clap::Args;
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::exit_codes::Code;
 use crate::interrupt;
-use crate::render::out;
 use crate::render::progress::Screen;
-use crate::render::terminal::{ColorChoice, Terminal};
-use crate::standing::journal::make_folder;
-use crate::standing::places;
+use crate::render::result;
+use crate::render::terminal::ColorChoice;
 use crate::typed::{duration, typed};
 
 /// Keep the last minutes of a process in memory, until it ends or this command is ended.
@@ -43,17 +39,6 @@ pub(crate) struct RecentArgs {
     quiet: bool,
 }
 
-/// The result for programs.
-#[derive(Serialize)]
-struct Summary {
-    /// Version of this document.
-    version: u32,
-    path: String,
-    bytes: u64,
-    /// As it is in `report.json`.
-    report: Option<Box<RawValue>>,
-}
-
 /// Runs `biopsy recent`.
 pub(crate) fn run(args: &RecentArgs, color: ColorChoice) -> Result<Code, Failure> {
     let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
@@ -69,18 +54,5 @@ pub(crate) fn run(args: &RecentArgs, color: ColorChoice) -> Result<Code, Failure
         output: args.output.clone(),
     };
     let (made, diagnosis) = keep(&plan, &job)?;
-    if args.json {
-        out::document(&Summary {
-            version: 1,
-            path: made.path.to_string_lossy().into_owned(),
-            bytes: made.bytes,
-            report: RawValue::from_string(biopsy_report::render_json(&diagnosis, None)).ok(),
-        })?;
-    } else {
-        let terminal = Terminal::of_stdout(color);
-        let mut shown = biopsy_report::render_text(&diagnosis, 0, terminal.for_reports());
-        shown.push_str(&format!("\n{} ({})\n", printable(&made.path.to_string_lossy()), size(made.bytes)));
-        out::text(&shown, terminal.colour)?;
-    }
-    Ok(Code::Ok)
+    result::show(&diagnosis, (&made.path, made.bytes), args.json.then_some(1), 0, color)
 }

@@ -95,6 +95,17 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("biopsy-watch", &["biopsy-model"]),
     ("biopsy-deliver", &["biopsy-seal"]),
     (
+        "biopsy-standby",
+        &[
+            "biopsy-model",
+            "biopsy-target",
+            "biopsy-recording",
+            "biopsy-capture",
+            "biopsy-watch",
+            "biopsy-deliver",
+        ],
+    ),
+    (
         "biopsy-lab",
         &[
             "biopsy-model",
@@ -114,7 +125,6 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-image",
             "biopsy-target",
             "biopsy-dotnet",
-            "biopsy-dotnet-ipc",
             "biopsy-redact",
             "biopsy-redact-files",
             "biopsy-seal",
@@ -126,6 +136,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-report",
             "biopsy-watch",
             "biopsy-deliver",
+            "biopsy-standby",
         ],
     ),
     ("biopsy-testkit", &["biopsy-sys"]),
@@ -152,8 +163,14 @@ const READ_HALF: &[&str] = &[
     "biopsy-report",
 ];
 /// ... must not reach what touches live processes, not even through a third crate.
-const CAPTURE_ONLY: &[&str] =
-    &["biopsy-sys", "biopsy-target", "biopsy-dotnet-ipc", "biopsy-record", "biopsy-capture"];
+const CAPTURE_ONLY: &[&str] = &[
+    "biopsy-sys",
+    "biopsy-target",
+    "biopsy-dotnet-ipc",
+    "biopsy-record",
+    "biopsy-capture",
+    "biopsy-standby",
+];
 /// Which crates of others it may use: nothing that opens sockets, starts processes or signals them. Those that touch the machine
 /// name the crates that may; the others may be used in all of the half.
 const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[

@@ -1,16 +1,16 @@
 //! The loop: reads what the kernel has, unwinds, and writes, fifty times a second.
 
+mod end;
+mod naming;
+
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
 
 use biopsy_model::loss::LossKind;
 use biopsy_model::stack::{Frame, FrameHandle};
 use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceSettings};
 use biopsy_model::{MonoNanos, Nanos};
-use biopsy_runtimes::python::SampledPython;
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
 use rustc_hash::FxHashMap;
@@ -23,13 +23,13 @@ use super::before::Before;
 use super::commands::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
-use super::kernel::{KernelRecord, KernelStats, ThreadTimes};
-use super::languages::{Finder, FoundLanguage, Java, Language, Node, Python};
+use super::kernel::{KernelStats, ThreadTimes};
+use super::languages::Finder;
 use super::managed::Managed;
 use super::names::Names;
 use super::off_cpu::OffCpuSampler;
 use super::pace::Pace;
-use super::processes::{ProcessChange, Processes, task_ids};
+use super::processes::{Processes, task_ids};
 use super::records::State;
 use super::sink::Sink;
 use super::sleepers::{FromProc, sleeping_thread};
@@ -39,10 +39,6 @@ use super::thread_times::SwitchTimes;
 const SECOND: u64 = 1_000_000_000;
 /// Above this share of a full ring buffer, stacks are not unwound but counted.
 const BEHIND: f64 = 0.5;
-/// At the end, what the ring buffer holds is read for so long; the rest is counted.
-const LAST_READING: Duration = Duration::from_secs(10);
-/// Records between two looks at the clock then.
-const LAST_BATCH: usize = 1024;
 /// Above this many long waits a second, the threshold doubles.
 const WAITS_PER_SECOND: u64 = 20_000;
 const LONGEST_THRESHOLD: u64 = 1_000_000_000;
@@ -299,87 +295,6 @@ impl Recorder {
         self.find_languages();
     }
 
-    /// What was found of interpreters: the sampling program is told where their frames are.
-    fn find_languages(&mut self) {
-        let found = self.interpreters.found();
-        self.set_languages(found);
-    }
-
-    fn set_languages(&mut self, found: Vec<(u32, FoundLanguage)>) {
-        for (pid, found) in found {
-            if !self.state.frames.processes.contains(pid) {
-                continue;
-            }
-            match found {
-                FoundLanguage::Python(python) => {
-                    let python = Python::new(pid, Arc::new(*python));
-                    self.set_language(pid, Language::Python(Box::new(python)));
-                }
-                FoundLanguage::Java(java) => {
-                    let java = Java::new(pid, Arc::new(*java));
-                    if let Some(rules) = java.rules() {
-                        self.state.frames.processes.set_compiled(pid, rules);
-                        self.set_language(pid, Language::Java(Box::new(java)));
-                    }
-                }
-                FoundLanguage::Node(node) => {
-                    let node = Node::new(pid, Arc::new(*node));
-                    self.set_language(pid, Language::Node(Box::new(node)));
-                }
-                FoundLanguage::NotRead(why) => {
-                    let message =
-                        format!("samples of process {pid} show the C code of its interpreter: {why}");
-                    let result = self.state.sink.warn("trace.interpreter-not-read", message, None);
-                    self.state.keep(result);
-                }
-            }
-        }
-    }
-
-    fn set_language(&mut self, pid: u32, language: Language) {
-        if let Language::Python(python) = &language
-            && let Some(why) = self.read_frames_at_samples(pid, python.python())
-        {
-            let message = format!(
-                "samples of process {pid} show the C code of Python in place of its functions: {why} (its waits have them)"
-            );
-            let result = self.state.sink.warn("trace.interpreter-not-read", message, None);
-            self.state.keep(result);
-        }
-        self.state.frames.set_language(pid, language);
-        let result = self.off_cpu.look_again(pid, &mut self.state.sink);
-        self.state.keep(result);
-    }
-
-    /// Why the sampling program cannot read the frames of a Python.
-    fn read_frames_at_samples(&self, pid: u32, python: &SampledPython) -> Option<String> {
-        match (&self.attached.kernel, &python.walk) {
-            (None, _) => Some("they are read by the kernel part of the trace, which is not there".to_owned()),
-            (_, None) => {
-                let version = &python.version;
-                Some(format!("where threads of this Python {version} keep their state was not found"))
-            }
-            (Some(kernel), Some(walk)) => kernel.set_language(pid, walk).err().map(|error| error.to_string()),
-        }
-    }
-
-    fn forget_language(&mut self, pid: u32) {
-        if self.state.frames.forget_language(pid)
-            && let Some(kernel) = &self.attached.kernel
-        {
-            let _ = kernel.forget_language(pid);
-        }
-    }
-
-    /// Asks the thread of managed code for rules that are wanted, and for names: each round, because a process that ends takes
-    /// the names of its methods with it.
-    fn serve_managed(&mut self) {
-        self.ask_managed();
-        for pid in self.state.frames.processes.rules_wanted() {
-            self.managed.want_rules(pid);
-        }
-    }
-
     fn read_side_band(&mut self) {
         let Self { attached, state, switches, off_cpu, .. } = self;
         let mut records = Vec::new();
@@ -532,176 +447,12 @@ impl Recorder {
         self.state.keep(result);
     }
 
-    fn ask_managed(&mut self) {
-        let Frames { processes, interner, languages, .. } = &mut self.state.frames;
-        // Processes come before their frames, and end after them.
-        let (mut ended, mut gone, mut forked) = (Vec::new(), Vec::new(), Vec::new());
-        for change in processes.changes.drain(..) {
-            match change {
-                ProcessChange::Started(pid, rules) => {
-                    self.managed.process(pid, &rules);
-                    if !languages.contains_key(&pid) {
-                        self.interpreters.look(pid);
-                    }
-                }
-                ProcessChange::Exec(pid) => {
-                    self.managed.exec(pid);
-                    self.interpreters.look(pid);
-                    forked.retain(|(_, child)| *child != pid);
-                    gone.push(pid);
-                }
-                ProcessChange::Exited(pid) => {
-                    self.interpreters.forget(pid);
-                    ended.push(pid);
-                    gone.push(pid);
-                }
-                ProcessChange::Forked { parent, child } => forked.push((parent, child)),
-            }
-        }
-        let (managed, native) = processes.split_managed(interner.take_unnamed());
-        self.managed.ask(managed);
-        self.native.extend(native);
-        for pid in ended {
-            self.managed.exit(pid);
-        }
-        for (parent, child) in forked {
-            if let Some(language) = self.state.frames.language(parent).and_then(|of| of.of_child(child)) {
-                self.interpreters.forget(child);
-                self.set_language(child, language);
-            }
-        }
-        for pid in gone {
-            self.forget_language(pid);
-        }
-    }
-
-    /// Hands new frames to those who find names, and writes the names that they have found.
-    fn name_frames(&mut self, wait: bool) {
-        self.ask_managed();
-        let State { frames, sink, .. } = &mut self.state;
-        let mut native = std::mem::take(&mut self.native);
-        let found = self.managed.found(wait);
-        for pid in found.rules {
-            frames.processes.rules_changed(pid);
-        }
-        native.extend(found.unnamed);
-        self.names.ask(native, &frames.processes.defined);
-        let mut result = self.names.write_answers(wait, sink);
-        for symbols in found.symbols {
-            result = result.and_then(|()| sink.push(&TimelineEvent::Symbols(symbols)));
-        }
-        for (message, hint) in found.problems {
-            result = result.and_then(|()| sink.warn("trace.managed-names", message, hint.map(str::to_owned)));
-        }
-        self.state.keep(result);
-    }
-
     fn tell_hints(&mut self) {
         let hints = std::mem::take(&mut self.state.frames.hints);
         let Some(kernel) = &self.attached.kernel else { return };
         for hint in &hints {
             // A full table means generous copies, nothing worse.
             let _ = kernel.set_hint(hint.tid, hint.base, hint.frame_pointers);
-        }
-    }
-
-    /// `turn`: for what is still in the rings; naming frames has time.
-    fn finish(mut self, cut_short: Option<String>, turn: favour::Turn) -> TraceSummary {
-        favour::all_threads();
-        // First of all: breakpoints cost the target.
-        if let Some(watch) = self.allocations.as_mut().and_then(|all| all.finish(monotonic_nanos())) {
-            self.state.push(&TimelineEvent::AllocationWatch(watch));
-        }
-        self.attached.stop();
-        if cut_short.is_none() {
-            self.last_reading();
-            let now = monotonic_nanos();
-            self.next_slice = now;
-            self.last_slices(now);
-            drop(turn);
-            let result = self.off_cpu.finish(&mut self.state.sink);
-            self.state.keep(result);
-            self.each_second(now);
-            self.name_frames(true);
-        }
-        let (frames, _) = self.state.frames.interner.counts();
-        let progress = std::sync::Arc::clone(&self.state.sink.progress);
-        let late_error = self.state.error.take().map(|error| format!("writing the timeline failed: {error}"));
-        let finished = self.state.sink.finish();
-        let cut_short = cut_short
-            .or(late_error)
-            .or_else(|| finished.as_ref().err().map(|error| format!("writing the timeline failed: {error}")));
-        TraceSummary {
-            method: self.attached.method.recorded(),
-            frequency_hz: self.plan.frequency_hz,
-            samples: progress.samples.load(Relaxed),
-            rooted: progress.rooted.load(Relaxed),
-            waits: progress.waits.load(Relaxed),
-            wait_stacks: progress.wait_stacks.load(Relaxed),
-            lost: progress.lost.load(Relaxed),
-            bytes: finished.unwrap_or_else(|_| progress.bytes.load(Relaxed)),
-            frames: (frames as u64, progress.named_frames.load(Relaxed)),
-            all_exited: self.all_exited,
-            cut_short,
-        }
-    }
-
-    /// Reads what is left, for a bounded time.
-    fn last_reading(&mut self) {
-        self.read_side_band();
-        let Self { attached, state, off_cpu, allocations, last_stats, .. } = self;
-        let Some(kernel) = &mut attached.kernel else { return };
-        let deadline = Instant::now() + LAST_READING;
-        let seen = allocations.as_ref();
-        while kernel.read(LAST_BATCH, |record| state.kernel_record(&record, off_cpu, seen, false)) > 0 {
-            if Instant::now() > deadline {
-                break;
-            }
-        }
-        let (mut samples, mut waits, mut allocated) = (0, 0, 0);
-        kernel.read(usize::MAX, |record| match record {
-            KernelRecord::Sample { .. } => samples += 1,
-            KernelRecord::Wait { .. } => waits += 1,
-            KernelRecord::Allocation { .. } | KernelRecord::Release { .. } => allocated += 1,
-            KernelRecord::Language { .. } => {}
-        });
-        if samples + waits + allocated == 0 {
-            return;
-        }
-        let (since, now) = (last_stats.0, monotonic_nanos());
-        for (kind, count) in
-            [(LossKind::Samples, samples), (LossKind::Waits, waits), (LossKind::Allocations, allocated)]
-        {
-            if count > 0 {
-                let result = state.sink.lost(kind, since, now, count);
-                state.keep(result);
-            }
-        }
-        let message = format!(
-            "{samples} samples and {waits} waits were still unread {} s after the end, and were left out: the machine gave too little time",
-            LAST_READING.as_secs()
-        );
-        let result = state.sink.warn("trace.end-cut-short", message, None);
-        state.keep(result);
-    }
-
-    fn last_slices(&mut self, now: u64) {
-        let Self { attached, state, switches, slices, .. } = self;
-        let State { frames, sink, error, .. } = state;
-        let mut result = Ok(());
-        let mut last = |tid: u32, times: ThreadTimes| {
-            if result.is_ok() && frames.processes.contains(times.tgid) {
-                result = slices.update(tid, &times, now, true, sink);
-            }
-        };
-        match &mut attached.kernel {
-            Some(kernel) => {
-                let _ = kernel.threads(last);
-            }
-            None => switches.threads(&mut last),
-        }
-        if let Err(failed) = result {
-            *error = Some(failed);
         }
     }
 }

@@ -12,10 +12,10 @@ use biopsy_capture::{Failure, FailureKind};
 use biopsy_model::Pid;
 use biopsy_record::dotnet::{AppLogLevel, DotNetOptions};
 use biopsy_record::trace;
+use biopsy_standby::commands::Coming;
+use biopsy_standby::places;
 use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 
-use crate::standing::places;
 use crate::typed::{duration, typed};
 
 /// Arguments of `capture` and `trace`.
@@ -138,14 +138,6 @@ pub(crate) struct CaptureArgs {
     /// Start this program with its arguments and record it from its first instruction.
     #[arg(last = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<std::ffi::OsString>,
-}
-
-/// What a process that is held is about to be: a line of JSON on standard input of `--at-gate`.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Coming {
-    pub(crate) name: String,
-    pub(crate) exe: String,
-    pub(crate) arguments: Vec<String>,
 }
 
 /// Ways of tracing, best first.

@@ -15,7 +15,7 @@ use crate::interrupt;
 use crate::render::progress::Screen;
 use crate::render::terminal::ColorChoice;
 
-pub(crate) use args::{CaptureArgs, Coming};
+pub(crate) use args::CaptureArgs;
 
 /// Runs `biopsy capture`, or `biopsy trace`.
 pub(crate) fn run(args: &CaptureArgs, trace_only: bool, color: ColorChoice) -> Result<Code, Failure> {

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::exit_codes::Code;
-use crate::render::out;
 use crate::render::terminal::{ColorChoice, Terminal};
+use crate::render::{out, result};
 
 use super::args::CaptureArgs;
 
@@ -90,10 +90,6 @@ fn text(out: &mut Vec<u8>, captured: &Captured, color: ColorChoice) -> std::io::
 }
 
 fn document(captured: &Captured) -> Summary<'_> {
-    let report = captured
-        .diagnosis
-        .as_ref()
-        .and_then(|diagnosis| RawValue::from_string(biopsy_report::render_json(diagnosis, None)).ok());
     Summary {
         version: 1,
         path: captured.result.path.to_string_lossy().into_owned(),
@@ -114,7 +110,7 @@ fn document(captured: &Captured) -> Summary<'_> {
             recorder_cpu_seconds: seconds(biopsy_sys::clock::process_cpu_nanos()),
             recorder_peak_bytes: biopsy_sys::limits::peak_resident_bytes(),
         }),
-        report,
+        report: captured.diagnosis.as_ref().and_then(result::report),
     }
 }
 

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use biopsy_dotnet_ipc::{DiagnosticPort, IpcError};
-use biopsy_model::process::RuntimeKind;
+use biopsy_capture::survey::runtime_events;
 use biopsy_target::{Check, Status, doctor};
 use serde::Serialize;
 
@@ -32,34 +31,9 @@ pub(crate) fn run(args: &DoctorArgs, out: &mut dyn Write, terminal: &Terminal) -
 
 /// What the watcher of this user has on; `None`: nothing.
 fn standing() -> Option<Check> {
-    let detail = crate::standing::restore::summary()?;
+    let detail = biopsy_standby::restore::summary()?;
     let hint = Some("`biopsy restore` switches it off".to_owned());
     Some(Check { name: "watch", status: Status::Ok, detail, hint })
-}
-
-/// Whether the .NET runtimes that run here can be asked for their events; `None`: there are none.
-fn runtime_events() -> Option<Check> {
-    let dotnet =
-        biopsy_target::list().ok()?.into_iter().filter(|one| one.runtime.kind == RuntimeKind::DotNet);
-    let found: Vec<Result<DiagnosticPort, IpcError>> = dotnet
-        .map(|one| DiagnosticPort::find(one.key.pid))
-        .filter(|found| !matches!(found, Err(IpcError::Ended { .. })))
-        .collect();
-    let all = found.len();
-    let silent: Vec<IpcError> = found.into_iter().filter_map(Result::err).collect();
-    let (status, detail, hint) = match silent.first() {
-        _ if all == 0 => return None,
-        None => (Status::Ok, format!("{all} .NET processes, each with a diagnostics port"), None),
-        Some(first) => {
-            let status = if silent.len() == all { Status::Missing } else { Status::Limited };
-            (
-                status,
-                format!("{} of {all} .NET processes cannot be asked: {first}", silent.len()),
-                first.hint(),
-            )
-        }
-    };
-    Some(Check { name: "runtime-events", status, detail, hint })
 }
 
 /// Writes checks as an aligned list, with their hints; also for the preflight of a capture.

@@ -6,16 +6,16 @@ use anstyle::Style;
 use biopsy_capture::Failure;
 use biopsy_capture::words::size;
 use biopsy_model::printable::printable;
-use biopsy_recording::Limits;
+use biopsy_standby::journal::JournalFolder;
+use biopsy_standby::{results, settings};
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::exit_codes::Code;
 use crate::render::out;
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::Terminal;
-use crate::standing::journal::JournalFolder;
-use crate::standing::{results, settings};
+use crate::standing::check;
 
 /// List what `biopsy watch` has recorded, the newest first.
 #[derive(Clone, Debug, Args)]
@@ -55,19 +55,6 @@ struct Document {
     results: Vec<Listed>,
 }
 
-/// What of a report is of interest here; the rest of the document is skipped.
-#[derive(Default, Deserialize)]
-struct Report {
-    #[serde(default)]
-    findings: Vec<Finding>,
-}
-
-#[derive(Deserialize)]
-struct Finding {
-    #[serde(default)]
-    title: String,
-}
-
 const COLUMNS: &[Column] = &[
     Column { title: "BEGUN", align: Align::Left, expendable: 0 },
     Column { title: "RULE", align: Align::Left, expendable: 1 },
@@ -81,7 +68,7 @@ const COLUMNS: &[Column] = &[
 pub(crate) fn run(args: &ListArgs, terminal: Terminal) -> Result<Code, Failure> {
     let folder = match &args.folder {
         Some(folder) => folder.clone(),
-        None => results::folder(&settings::load(None)?.settings, &JournalFolder::usual()?),
+        None => results::folder(&settings::load(None, &check)?.settings, &JournalFolder::usual()?),
     };
     let mut found = results::all(&folder);
     found.retain(|result| args.rule.as_ref().is_none_or(|rule| *rule == result.kept.rule));
@@ -108,17 +95,15 @@ pub(crate) fn run(args: &ListArgs, terminal: Terminal) -> Result<Code, Failure> 
 }
 
 fn listed(result: results::Result) -> Listed {
-    let report = biopsy_recording::read_report(&result.path, &Limits::default());
-    let report: Report = report.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     Listed {
+        findings: result.findings(),
+        is_partial: result.is_partial(),
         begun: result.stem.begun.to_string(),
         rule: result.kept.rule,
         name: result.stem.title,
         pid: result.stem.pid,
         bytes: result.kept.bytes,
-        findings: report.findings.into_iter().map(|finding| finding.title).collect(),
         is_kept: result.kept.is_marked,
-        is_partial: result.path.extension().is_none_or(|ending| ending != "zip"),
         path: result.path,
     }
 }

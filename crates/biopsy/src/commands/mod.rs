@@ -42,7 +42,7 @@ pub(crate) fn ps(args: &ps::PsArgs, terminal: Terminal) -> Result<Code, Failure>
     match ps::run(args, &mut shown, &terminal) {
         Ok(()) if args.json => out::json(shown),
         Ok(()) => {
-            let on = crate::standing::restore::summary();
+            let on = biopsy_standby::restore::summary();
             shown.extend(on.iter().flat_map(|on| format!("\n{}\n", printable(on)).into_bytes()));
             out::bytes_of_text(&shown, terminal.colour)
         }

@@ -1,27 +1,18 @@
 //! `biopsy ps`: the processes as a tree, what they use, and what may be captured of them.
 
 mod json;
-mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use biopsy_dotnet_ipc::{DiagnosticPort, IpcError};
+use biopsy_capture::survey::{CPU_INTERVAL, Row, processes};
 use biopsy_model::Pid;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
-use biopsy_target::{
-    Access, Allowed, CpuReading, Facts, ProcRoot, Surveyed, printable, short_command, survey, up_time_short,
-};
-
-use row::Row;
+use biopsy_target::{Access, Allowed, Surveyed, printable, short_command, up_time_short};
 
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::Terminal;
-
-/// Time between the two readings of CPU time.
-const CPU_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Show the processes as a tree: runtime, CPU, memory, threads, up-time, and what can be captured.
 #[derive(Clone, Debug, clap::Args)]
@@ -90,75 +81,11 @@ fn write_tree(rows: &[Row], out: &mut dyn Write, terminal: Terminal) -> io::Resu
 }
 
 fn rows(args: &PsArgs) -> Result<Vec<Row>, PsError> {
-    let root = ProcRoot::live();
-    let facts = Facts::read(&root);
-    let before = CpuReading::take(&root);
-    std::thread::sleep(CPU_INTERVAL);
-    let after = CpuReading::take(&root);
-    let mut processes = survey(&root, &facts).map_err(PsError::List)?;
-    if !args.kernel {
-        processes.retain(|process| !process.is_kernel_thread);
+    let rows = processes(args.kernel, args.filter.as_deref()).map_err(PsError::List)?;
+    match &args.filter {
+        Some(filter) if rows.is_empty() => Err(PsError::NoMatch { filter: printable(filter) }),
+        _ => Ok(rows),
     }
-    if let Some(filter) = &args.filter {
-        keep_matching(&mut processes, filter);
-        if processes.is_empty() {
-            return Err(PsError::NoMatch { filter: printable(filter) });
-        }
-    }
-    let cores = |process: &Surveyed| after.cores_since(&before, &process.info.key);
-    let row = |process: Surveyed| Row { cores: cores(&process), events: events(&process), process };
-    Ok(processes.into_iter().map(row).collect())
-}
-
-/// Whether the runtime of a .NET process has a port to ask at. Nothing is sent.
-fn events(process: &Surveyed) -> Option<Allowed> {
-    let info = &process.info;
-    if info.runtime.kind != RuntimeKind::DotNet || process.is_zombie {
-        return None;
-    }
-    match DiagnosticPort::find(info.key.pid) {
-        Ok(_) => Some(Allowed::Full),
-        // It has ended since the list was made.
-        Err(IpcError::Ended { .. }) => None,
-        Err(IpcError::NoSocket { why, .. }) => {
-            let hint = why.hint();
-            Some(Allowed::No { why: why.to_string(), hint })
-        }
-        Err(error) => Some(Allowed::No { why: error.to_string(), hint: error.hint() }),
-    }
-}
-
-/// Keeps what matches, and everything that descends from it.
-fn keep_matching(processes: &mut Vec<Surveyed>, filter: &str) {
-    let own = Pid(std::process::id());
-    let mut kept: BTreeSet<Pid> = processes
-        .iter()
-        .filter(|p| p.info.key.pid != own && matches(p, filter))
-        .map(|p| p.info.key.pid)
-        .collect();
-    loop {
-        let more: Vec<Pid> = processes
-            .iter()
-            .filter(|p| kept.contains(&p.info.parent) && !kept.contains(&p.info.key.pid))
-            .map(|p| p.info.key.pid)
-            .collect();
-        if more.is_empty() {
-            break;
-        }
-        kept.extend(more);
-    }
-    processes.retain(|process| kept.contains(&process.info.key.pid));
-}
-
-fn matches(process: &Surveyed, filter: &str) -> bool {
-    let info = &process.info;
-    if filter == info.key.pid.to_string() {
-        return true;
-    }
-    let filter = filter.to_lowercase();
-    let more = [&info.runtime.entry, &info.unit, &info.container_id].into_iter().flatten();
-    let mut texts = [&info.name, &info.exe].into_iter().chain(&info.command_line).chain(more);
-    texts.any(|text| text.to_lowercase().contains(&filter))
 }
 
 /// The tree of the shown processes; one whose parent is not shown is a root.

@@ -2,12 +2,12 @@
 
 use biopsy_capture::Failure;
 use biopsy_model::printable::printable;
+use biopsy_standby::journal::JournalFolder;
+use biopsy_standby::restore;
 use clap::Args;
 
 use crate::exit_codes::Code;
 use crate::render::out;
-use crate::standing::journal::JournalFolder;
-use crate::standing::restore;
 
 /// Switch off whatever `biopsy watch` of this user has on: the watcher and all that it has begun. What was recorded is kept.
 #[derive(Clone, Debug, Args)]

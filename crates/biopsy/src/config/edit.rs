@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_standby::settings;
 
-use super::file;
 use crate::exit_codes::Code;
 use crate::render::out;
-use crate::standing::{commands, settings};
+use crate::standing::check;
 
 /// What a new file begins with.
 const TEMPLATE: &str = r#"// Settings of biopsy: which processes `biopsy watch` records, and when. `biopsy config kinds` lists kinds by name.
@@ -30,8 +30,8 @@ const TEMPLATE: &str = r#"// Settings of biopsy: which processes `biopsy watch` 
 
 /// Opens a copy; what comes back replaces the settings if it makes sense, else it is kept beside them.
 pub(super) fn edit(machine: bool) -> Result<Code, Failure> {
-    let path = file::own_file(machine)?;
-    let old = file::text_of(&path)?;
+    let path = settings::own_file(machine)?;
+    let old = settings::text_of(&path)?;
     let begin = if old.trim().is_empty() && path.extension().is_some_and(|ending| ending == "json") {
         TEMPLATE
     } else {
@@ -54,7 +54,7 @@ pub(super) fn edit(machine: bool) -> Result<Code, Failure> {
         return out::text("nothing was changed\n", false);
     }
     let checked = settings::parse("user", path.clone(), new.clone()).and_then(|layer| {
-        let (_, problems) = biopsy_watch::Settings::of(std::slice::from_ref(&layer), &commands::check);
+        let (_, problems) = biopsy_watch::Settings::of(std::slice::from_ref(&layer), &check);
         for (_, problem) in &problems {
             out::say(format_args!("{}", layer.shown(problem)));
         }
@@ -75,7 +75,7 @@ pub(super) fn edit(machine: bool) -> Result<Code, Failure> {
         };
         return Err(failure.with_hint(Some(hint)));
     }
-    file::write(&path, &new)?;
+    settings::write(&path, &new)?;
     out::text(&format!("{} is in order, and holds\n", path.display()), false)
 }
 

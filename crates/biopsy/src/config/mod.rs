@@ -1,19 +1,18 @@
 //! `biopsy config`: the settings of what stands by.
 
 mod edit;
-mod file;
-mod set;
 mod show;
 
 use std::path::PathBuf;
 
 use biopsy_capture::Failure;
+use biopsy_standby::settings;
 use clap::{Args, Subcommand};
 
 use crate::exit_codes::Code;
 use crate::render::out;
 use crate::render::terminal::Terminal;
-use crate::standing::settings;
+use crate::standing::check;
 
 /// Look at the settings of `biopsy watch` and change them.
 #[derive(Clone, Debug, Args)]
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &ConfigArgs, terminal: Terminal) -> Result<Code, Failure
         ConfigCommand::Path => path(),
         ConfigCommand::Show { origin } => show::show(*origin, terminal),
         ConfigCommand::Check { files } => show::check(files),
-        ConfigCommand::Set { key, value, machine } => set::set(key, value, *machine),
+        ConfigCommand::Set { key, value, machine } => set(key, value, *machine),
         ConfigCommand::Edit { machine } => edit::edit(*machine),
         ConfigCommand::Kinds => kinds(),
         ConfigCommand::Schema => out::document(&biopsy_watch::settings::schema()),
@@ -82,8 +81,16 @@ fn path() -> Result<Code, Failure> {
     out::text(&text, false)
 }
 
+fn set(key: &str, value: &str, machine: bool) -> Result<Code, Failure> {
+    let set = settings::set(key, value, machine, &check)?;
+    for warning in &set.warnings {
+        out::say(format_args!("{warning}"));
+    }
+    out::text(&format!("{key} is {} in {}\n", set.value, set.path.display()), false)
+}
+
 fn kinds() -> Result<Code, Failure> {
-    let kinds = settings::load(None)?.settings.kinds;
+    let kinds = settings::load(None, &check)?.settings.kinds;
     let line = |name: &str| match kinds.knows(name) {
         Some(true) => format!("{name}\n"),
         Some(false) | None => format!("{name} (none on Linux)\n"),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anstyle::Style;
 use biopsy_capture::Failure;
+use biopsy_standby::settings::{self, Loaded};
 use biopsy_watch::quantity::{duration_text, size_text};
 use biopsy_watch::settings::{Origin, origins};
 
@@ -11,7 +12,7 @@ use crate::exit_codes::Code;
 use crate::render::out;
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::Terminal;
-use crate::standing::settings::{self, Loaded};
+use crate::standing::check as command;
 
 const ORIGINS: &[Column] = &[
     Column { title: "KEY", align: Align::Left, expendable: 0 },
@@ -28,7 +29,7 @@ const RULES: &[Column] = &[
 
 /// `config show`.
 pub(super) fn show(origin: bool, terminal: Terminal) -> Result<Code, Failure> {
-    let loaded = settings::load(None)?;
+    let loaded = settings::load(None, &command)?;
     let mut shown = Vec::new();
     let from = |one: &Origin| {
         let layer = &loaded.layers[one.layer];
@@ -89,7 +90,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Code, Failure> {
     let given: Vec<Option<&PathBuf>> =
         if files.is_empty() { vec![None] } else { files.iter().map(Some).collect() };
     for file in given {
-        let loaded = settings::load(file.map(PathBuf::as_path))?;
+        let loaded = settings::load(file.map(PathBuf::as_path), &command)?;
         checked += loaded.layers.len();
         let found = said(&loaded)?;
         if found != Code::Ok {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use biopsy_capture::{Failure, FailureKind, Job, Patience};
 use biopsy_deliver::state::State;
-use biopsy_deliver::{Kind, Link, Request, SendError, Sender, Signer};
+use biopsy_deliver::{Kind, Link, Parcel, Request, SendError, Sender, Signer};
 
 use crate::exit_codes::Code;
 use crate::interrupt;
@@ -32,17 +32,16 @@ pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure>
         return Err(Failure::new(FailureKind::Usage, message)
             .with_hint(Some("ask for a link with https; `--plain-http` uses it all the same")));
     }
-    let sealed = way::sealed_path(args, link)?;
+    let parcel = way::parcel(args, link)?;
     // What was begun goes on with the key that began it.
-    let begun = State::load(&sealed).map_err(|error| way::cannot_read(&State::path_of(&sealed), &error))?;
-    let begun = begun.filter(|state| state.is_of(link) && sealed.is_file());
-    let signer = match &begun {
-        Some(state) => state.signer().map_err(|error| way::cannot_read(&State::path_of(&sealed), &error))?,
+    let (begun, signer) = match parcel.begun(link).map_err(way::not_sendable)? {
+        Some((state, signer)) => (Some(state), signer),
         None => {
-            way::check_room(args, &sealed)?;
-            Signer::generate()
+            parcel.check_room(args.file.is_none()).map_err(way::not_sendable)?;
+            (None, Signer::generate())
         }
     };
+    let sealed = parcel.sealed();
     let mut sender = Sender::new(link, signer);
     sender.give_up_after = std::time::Duration::from_secs(args.patience);
     sender.most_per_second = args.limit_rate.map(|kilobytes| kilobytes.saturating_mul(1000));
@@ -60,18 +59,18 @@ pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure>
         }
         None => {
             let request = sender.request(&mut |progress| watch.shows(progress)).map_err(way::failure)?;
-            begin(args, link, &request, &sealed, sender.signer(), &job, &screen, color)?
+            begin(args, link, &request, &parcel, sender.signer(), &job, &screen, color)?
         }
     };
     let receipt = sender
-        .send(&sealed, &mut state, &mut |progress| watch.shows(progress))
-        .map_err(|error| kept(error, &sealed))?;
+        .send(sealed, &mut state, &mut |progress| watch.shows(progress))
+        .map_err(|error| kept(error, sealed))?;
     let text = format!(
         "received by {}: {} bytes, sha256 {}\nreceipt: {}\nthe sealed file is yours to remove: {}\n",
         link.lab,
         receipt.bytes,
         receipt.sha256,
-        State::receipt_of(&sealed).display(),
+        State::receipt_of(sealed).display(),
         sealed.display(),
     );
     out::text(&text, false)
@@ -83,7 +82,7 @@ fn begin(
     args: &SendArgs,
     link: &Link,
     request: &Request,
-    sealed: &std::path::Path,
+    parcel: &Parcel,
     signer: &Signer,
     job: &Job,
     screen: &Arc<Screen>,
@@ -94,10 +93,11 @@ fn begin(
     let is_report = args.report_only || request.recipe.kind == Kind::Report;
     let plan = consent::plan(args, link, request, is_report)?;
     consent::ask(&plan, args.yes)?;
+    let sealed = parcel.sealed();
     let done = match &args.file {
         Some(file) if is_report => seal::report(file, sealed, &recipients)?,
         Some(file) => seal::file(file, sealed, &recipients)?,
-        None => seal::recording(args, request, sealed, &recipients, job, screen, color)?,
+        None => seal::recording(args, request, parcel, &recipients, job, screen, color)?,
     };
     let mut state = State::new(link, signer, done.bytes, done.sha256, plan);
     state.contact.clone_from(&args.tell);

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use biopsy_capture::{Failure, FailureKind, Job};
-use biopsy_deliver::{Kind, REPORT_ALONE, Request};
+use biopsy_deliver::{Kind, Parcel, REPORT_ALONE, Request};
 use biopsy_report::{Mask, render_markdown};
 use biopsy_seal::{Recipient, SealError, Sealed, seal_file};
 use clap::Parser;
@@ -24,19 +24,12 @@ use crate::render::terminal::ColorChoice;
 /// `biopsy send FILE --seal-only --to-key KEY`.
 pub(super) fn only(args: &SendArgs) -> Result<Code, Failure> {
     let Some(from) = &args.file else { return Err(Failure::new(FailureKind::Usage, "there is no file")) };
-    let to = args.output.clone().unwrap_or_else(|| with_age(from, args.report_only));
+    let to = args.output.clone().unwrap_or_else(|| Parcel::name_of(from, args.report_only));
     let done =
         if args.report_only { report(from, &to, &args.to_key)? } else { file(from, &to, &args.to_key)? };
     let text =
         format!("{}: {} bytes, sealed to {} keys\n", done.path.display(), done.bytes, args.to_key.len());
     out::text(&text, false)
-}
-
-/// `NAME.age`, or `NAME.report.age`.
-pub(super) fn with_age(file: &Path, is_report: bool) -> PathBuf {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(if is_report { ".report.age" } else { ".age" });
-    file.with_file_name(name)
 }
 
 /// A file, as it is.
@@ -86,17 +79,6 @@ pub(super) fn target(args: &SendArgs, request: &Request) -> Result<String, Failu
     Ok(target)
 }
 
-/// Where the recording is until it is sealed.
-pub(super) fn bundle_of(sealed: &Path) -> PathBuf {
-    let stem = sealed.with_extension("");
-    if stem.extension().is_some_and(|ending| ending == "zip") {
-        return stem;
-    }
-    let mut name = stem.into_os_string();
-    name.push(".zip");
-    name.into()
-}
-
 /// What `biopsy capture` is told.
 #[derive(Parser)]
 struct Capturing {
@@ -108,7 +90,7 @@ struct Capturing {
 pub(super) fn recording(
     args: &SendArgs,
     request: &Request,
-    sealed: &Path,
+    parcel: &Parcel,
     recipients: &[Recipient],
     job: &Job,
     screen: &Arc<Screen>,
@@ -119,7 +101,7 @@ pub(super) fn recording(
         return Err(Failure::new(FailureKind::Usage, message)
             .with_hint(Some("`biopsy send FILE --to LINK` sends it".to_owned())));
     }
-    let bundle = bundle_of(sealed);
+    let bundle = parcel.bundle();
     let seconds = format!("{}s", request.recipe.seconds());
     let target = target(args, request)?;
     let mut words: Vec<OsString> = ["capture", "--for", &seconds, "--output"].map(Into::into).into();
@@ -136,7 +118,7 @@ pub(super) fn recording(
         let message = "the recording was stopped before there was a bundle";
         return Err(Failure::new(FailureKind::Stopped, message));
     }
-    let done = file(&bundle, sealed, recipients)?;
+    let done = file(&bundle, parcel.sealed(), recipients)?;
     if let Err(error) = std::fs::remove_file(&bundle) {
         out::say(format_args!("`{}` is not sealed, and could not be removed: {error}", bundle.display()));
     }

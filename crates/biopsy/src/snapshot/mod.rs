@@ -2,16 +2,17 @@
 
 mod args;
 mod export;
-mod show;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use biopsy_capture::{Failure, Job, MADE, Patience, snapshot};
+use biopsy_capture::snapshot::{self, Snapshot};
+use biopsy_capture::{Failure, Job, MADE, Patience};
 
 use crate::exit_codes::Code;
 use crate::interrupt;
 use crate::render::progress::Screen;
+use crate::render::result;
 use crate::render::terminal::ColorChoice;
 
 pub(crate) use args::SnapshotArgs;
@@ -22,5 +23,8 @@ pub(crate) fn run(args: &SnapshotArgs, color: ColorChoice) -> Result<Code, Failu
     let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
     interrupt::listen(&job, Patience::Limited(Duration::ZERO), color)?;
     let made = snapshot::run(&args.plan()?, &job)?;
-    show::show(args, &made, color).map_err(|failure| failure.naming(MADE, &made.result.path))
+    let Snapshot { diagnosis, result: file } = &made;
+    result::show(diagnosis, (&file.path, file.bytes), args.json.then_some(2), args.top, color)
+        .map_err(|failure| failure.naming(MADE, &file.path))?;
+    Ok(if diagnosis.is_damaged() { Code::Partial } else { Code::Ok })
 }

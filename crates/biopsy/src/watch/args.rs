@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use biopsy_watch::Settings;
+use biopsy_standby::service::Ask;
+use biopsy_standby::watch::WatchPlan;
 use clap::{Args, ValueEnum};
 
+use crate::standing::check;
 use crate::typed::duration;
 
 /// Stand by: record processes as the settings say, when they start or when something happens to them.
@@ -65,11 +67,26 @@ pub(crate) enum ServiceVerb {
     Logs,
 }
 
+impl From<ServiceVerb> for Ask {
+    fn from(verb: ServiceVerb) -> Self {
+        match verb {
+            ServiceVerb::Status => Self::Status,
+            ServiceVerb::Stop => Self::Stop,
+            ServiceVerb::Start => Self::Start,
+            ServiceVerb::Logs => Self::Logs,
+        }
+    }
+}
+
 impl WatchArgs {
-    /// What was typed beside the settings.
-    pub(super) fn add_to(&self, settings: &mut Settings) {
-        if let Some(length) = &self.recent {
-            settings.keep_recent(length, &self.process);
+    /// What is to be done.
+    pub(super) fn plan(&self) -> WatchPlan<'static> {
+        WatchPlan {
+            config: self.config.clone(),
+            output: self.output.clone(),
+            length: self.length,
+            recent: self.recent.clone().map(|length| (length, self.process.clone())),
+            command: &check,
         }
     }
 }

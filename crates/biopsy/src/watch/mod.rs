@@ -1,30 +1,24 @@
 //! `biopsy watch`: stands by, and starts commands of biopsy as the settings say.
-//!
-//! Each recording is made by a process of its own, the same program with the same options as one would type: a report that needs memory, or a
-//! mistake in it, is not the watcher's. Such a process ends when the watcher does, however that ends.
 
 mod args;
-mod dry_run;
-mod hook;
-mod news;
-mod notify;
-mod sending;
 mod service;
 mod show;
-mod starting;
-mod unit;
-mod watcher;
-mod worker;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use biopsy_capture::{Event, Failure, FailureKind, Job, Observer, Patience};
+use biopsy_standby::places;
+use biopsy_standby::service::Service;
+use biopsy_standby::watch::{Watcher, concerned};
+use biopsy_standby::{Happened, Listener};
 
 use crate::exit_codes::Code;
 use crate::interrupt;
 use crate::render::out;
 use crate::render::terminal::ColorChoice;
-use crate::standing::{places, settings};
+
+use show::Show;
 
 pub(crate) use args::WatchArgs;
 
@@ -37,34 +31,48 @@ impl Observer for Silent {
 
 /// Runs `biopsy watch`.
 pub(crate) fn run(args: &WatchArgs, color: ColorChoice) -> Result<Code, Failure> {
+    let service = Service::of(args.user);
     if let Some(verb) = args.verb {
-        return service::ask(verb, args);
+        // That it does not run is an answer.
+        return Ok(if service.ask(verb.into())? { Code::Ok } else { Code::Partial });
     }
     if args.uninstall {
-        return service::uninstall(args);
+        return service::uninstall(service);
     }
     let job = Job::new(Box::new(Arc::new(Silent)));
     interrupt::listen(&job, Patience::Unlimited, color)?;
-    // The machine's service has no home: what stands in root's own settings is not for it.
-    let of_machine = args.install && service::is_of_machine(args) && args.config.is_none();
-    let config =
-        if of_machine { Some(places::file_in(&places::machine_folder())?) } else { args.config.clone() };
-    let mut loaded = settings::load(config.as_deref())?.checked()?;
-    args.add_to(&mut loaded.settings);
+    let mut plan = args.plan();
+    if args.install && !service.is_user && args.config.is_none() {
+        // The machine's service has no home: what stands in root's own settings is not for it.
+        plan.config = Some(places::file_in(&places::machine_folder())?);
+    }
+    let loaded = plan.load()?.checked()?;
     for (_, line) in loaded.lines() {
         out::say(format_args!("{line}"));
     }
-    if loaded.settings.rules.is_empty() {
+    let settings = loaded.settings;
+    if settings.rules.is_empty() {
         return Err(Failure::new(FailureKind::Usage, "there is nothing to watch for: no rule is on").with_hint(Some(
             "`biopsy config set profiling.processes.Compiler true` makes one; `biopsy config edit` opens the settings; \
              `--recent 10m --process NAME` needs none",
         )));
     }
     if args.install {
-        return service::install(args, &loaded.settings);
+        plan.config.clone_from(&args.config);
+        return service::install(service, &plan, &settings);
     }
+    let mut show = Show::new(args.json, color);
     if args.dry_run {
-        return dry_run::show(&loaded.settings, args, color);
+        show.rules(&settings.rules, "nothing is done; processes that the rules are about now:");
+        for (rule, process) in concerned(&settings) {
+            let (pid, name) = (Some(process.key.pid.0), process.title());
+            let text = "would be watched".to_owned();
+            show.happened(&Happened { event: "match", rule: &rule, pid, name, text, ..Happened::default() });
+        }
+        return Ok(Code::Ok);
     }
-    watcher::watch(args, loaded.settings, &job, color)
+    let begun = Instant::now();
+    let result = Watcher::begin(&plan, settings, &mut show)?.run(&job);
+    let shown = show.end(begun.elapsed());
+    result.and(shown)
 }

@@ -1,12 +1,12 @@
 //! What the watcher says: a line for each thing that happens, for people or for programs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use biopsy_capture::Failure;
 use biopsy_capture::words::size;
+use biopsy_standby::{Happened, Listener};
 use biopsy_watch::quantity::duration_text;
 use biopsy_watch::rules::{Limits, Rule};
 use serde::Serialize;
@@ -16,29 +16,11 @@ use crate::render::out;
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::{ColorChoice, Terminal};
 
-/// Something that happened. The fields that mean nothing for it are not there.
-#[derive(Default, Serialize)]
-pub(super) struct Line<'a> {
-    pub(super) event: &'static str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) rule: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pid: Option<u32>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) name: &'a str,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) path: Option<&'a Path>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) bytes: Option<u64>,
-}
-
 #[derive(Serialize)]
 struct Timed<'a> {
     time: String,
     #[serde(flatten)]
-    line: &'a Line<'a>,
+    line: &'a Happened<'a>,
 }
 
 /// What a rule has done, for the table at the end.
@@ -80,8 +62,60 @@ impl Show {
         Self { json, terminal: Terminal::of_stdout(color), tallies: BTreeMap::new(), failed: None }
     }
 
+    /// The table of what was done.
+    pub(super) fn end(mut self, ran: Duration) -> Result<Code, Failure> {
+        if self.json {
+            self.happened(&Happened {
+                event: "ended",
+                text: format!("after {}", duration_text(ran)),
+                ..Happened::default()
+            });
+        } else {
+            let row = |(name, tally): (&String, &Tally)| {
+                let held: Vec<String> =
+                    tally.held.iter().map(|(why, count)| format!("{count}: {why}")).collect();
+                vec![
+                    Cell::styled(&**name, Style::new().bold()),
+                    Cell::new(tally.begun.to_string()),
+                    Cell::new(tally.made.to_string()),
+                    Cell::new(size(tally.bytes)),
+                    Cell::new(held.join("; ")),
+                ]
+            };
+            let rows: Vec<_> = self.tallies.iter().map(row).collect();
+            self.text(&format!("\nwatched for {}; nothing is on any more\n", duration_text(ran)));
+            if !rows.is_empty() {
+                self.table(DONE, &rows);
+            }
+        }
+        match self.failed {
+            Some(failure) => Err(failure),
+            None => Ok(Code::Ok),
+        }
+    }
+
+    fn table(&mut self, columns: &[Column], rows: &[Vec<Cell>]) {
+        let mut shown = Vec::new();
+        // Writing to a Vec does not fail.
+        let _ = write_table(&mut shown, self.terminal, columns, rows);
+        self.text(&String::from_utf8_lossy(&shown));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.written(out::text(text, self.terminal.colour));
+    }
+
+    /// That nobody can be told is no reason to watch no more: it is said at the end.
+    fn written(&mut self, result: Result<Code, Failure>) {
+        if let Err(failure) = result {
+            self.failed.get_or_insert(failure);
+        }
+    }
+}
+
+impl Listener for Show {
     /// Says a line, and counts it.
-    pub(super) fn line(&mut self, line: &Line<'_>) {
+    fn happened(&mut self, line: &Happened<'_>) {
         if !line.rule.is_empty() {
             let tally = self.tallies.entry(line.rule.to_owned()).or_default();
             match line.event {
@@ -125,12 +159,12 @@ impl Show {
     }
 
     /// The table of rules.
-    pub(super) fn rules(&mut self, rules: &[Rule], note: &str) {
+    fn rules(&mut self, rules: &[Rule], note: &str) {
         if self.json {
             for rule in rules {
                 let when: Vec<String> = rule.when.iter().map(ToString::to_string).collect();
                 let text = format!("{}; when {}; {}", rule.who_text, when.join(" or "), rule.what);
-                self.line(&Line { event: "rule", rule: &rule.name, text, ..Line::default() });
+                self.happened(&Happened { event: "rule", rule: &rule.name, text, ..Happened::default() });
             }
             return;
         }
@@ -158,56 +192,6 @@ impl Show {
         self.table(RULES, &rules.iter().map(row).collect::<Vec<_>>());
         if !note.is_empty() {
             self.text(&format!("\n{note}\n"));
-        }
-    }
-
-    /// The table of what was done.
-    pub(super) fn end(mut self, ran: Duration) -> Result<Code, Failure> {
-        if self.json {
-            self.line(&Line {
-                event: "ended",
-                text: format!("after {}", duration_text(ran)),
-                ..Line::default()
-            });
-        } else {
-            let row = |(name, tally): (&String, &Tally)| {
-                let held: Vec<String> =
-                    tally.held.iter().map(|(why, count)| format!("{count}: {why}")).collect();
-                vec![
-                    Cell::styled(&**name, Style::new().bold()),
-                    Cell::new(tally.begun.to_string()),
-                    Cell::new(tally.made.to_string()),
-                    Cell::new(size(tally.bytes)),
-                    Cell::new(held.join("; ")),
-                ]
-            };
-            let rows: Vec<_> = self.tallies.iter().map(row).collect();
-            self.text(&format!("\nwatched for {}; nothing is on any more\n", duration_text(ran)));
-            if !rows.is_empty() {
-                self.table(DONE, &rows);
-            }
-        }
-        match self.failed {
-            Some(failure) => Err(failure),
-            None => Ok(Code::Ok),
-        }
-    }
-
-    fn table(&mut self, columns: &[Column], rows: &[Vec<Cell>]) {
-        let mut shown = Vec::new();
-        // Writing to a Vec does not fail.
-        let _ = write_table(&mut shown, self.terminal, columns, rows);
-        self.text(&String::from_utf8_lossy(&shown));
-    }
-
-    fn text(&mut self, text: &str) {
-        self.written(out::text(text, self.terminal.colour));
-    }
-
-    /// That nobody can be told is no reason to watch no more: it is said at the end.
-    fn written(&mut self, result: Result<Code, Failure>) {
-        if let Err(failure) = result {
-            self.failed.get_or_insert(failure);
         }
     }
 }

@@ -3,11 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use biopsy_capture::survey::Row;
 use biopsy_model::process::RuntimeKind;
 use biopsy_target::Allowed;
 use serde::Serialize;
-
-use super::row::Row;
 
 /// Grows when a field changes its meaning or goes away; new fields may come at any time.
 const SCHEMA: u32 = 1;

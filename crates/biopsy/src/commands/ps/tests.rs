@@ -120,20 +120,6 @@ fn circles_and_zombies() {
 }
 
 #[test]
-fn filters_keep_descendants() {
-    let rows = || [row(1, 0, "init"), row(20, 1, "Server --x"), row(21, 20, "child"), row(30, 1, "other")];
-    let kept = |filter: &str| {
-        let mut processes: Vec<Surveyed> = rows().into_iter().map(|row| row.process).collect();
-        keep_matching(&mut processes, filter);
-        processes.iter().map(|process| process.info.key.pid.0).collect::<Vec<_>>()
-    };
-    assert_eq!(kept("server"), [20, 21]);
-    assert_eq!(kept("20"), [20, 21]);
-    assert_eq!(kept("--x"), [20, 21]);
-    assert_eq!(kept("nothing"), [0; 0]);
-}
-
-#[test]
 fn json_is_one_document() {
     let mut out = Vec::new();
     json::write(&mut out, &[dotnet(row(20, 1, "dotnet a.dll"))], CPU_INTERVAL).unwrap();

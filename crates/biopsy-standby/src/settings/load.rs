@@ -3,20 +3,24 @@
 use std::path::{Path, PathBuf};
 
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_watch::settings::CommandCheck;
 use biopsy_watch::{Layer, Problem, Settings, file};
 
-use super::{commands, places};
+use crate::places;
 
 /// Settings, and where they are from.
-pub(crate) struct Loaded {
-    pub(crate) layers: Vec<Layer>,
-    pub(crate) settings: Settings,
+#[derive(Debug)]
+pub struct Loaded {
+    /// The files, the least important first.
+    pub layers: Vec<Layer>,
+    /// What they say together.
+    pub settings: Settings,
     /// By index of the layer.
-    pub(crate) problems: Vec<(usize, Problem)>,
+    pub problems: Vec<(usize, Problem)>,
 }
 
 /// The files that are looked for, the least important first.
-pub(crate) fn files(given: Option<&Path>) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+pub fn files(given: Option<&Path>) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
     if let Some(path) = given {
         return Ok(vec![("given", path.to_owned())]);
     }
@@ -31,7 +35,7 @@ pub(crate) fn files(given: Option<&Path>) -> Result<Vec<(&'static str, PathBuf)>
 ///
 /// # Errors
 /// A file cannot be read, others may write it, or it makes no sense as a text.
-pub(crate) fn load(given: Option<&Path>) -> Result<Loaded, Failure> {
+pub fn load(given: Option<&Path>, command: CommandCheck<'_>) -> Result<Loaded, Failure> {
     let mut layers = Vec::new();
     for (name, path) in files(given)? {
         let text = file::read(&path)
@@ -44,25 +48,25 @@ pub(crate) fn load(given: Option<&Path>) -> Result<Loaded, Failure> {
             None => {}
         }
     }
-    let (settings, problems) = Settings::of(&layers, &commands::check);
+    let (settings, problems) = Settings::of(&layers, command);
     Ok(Loaded { layers, settings, problems })
 }
 
 /// Parses one layer.
-pub(crate) fn parse(name: &'static str, path: PathBuf, text: String) -> Result<Layer, Failure> {
+pub fn parse(name: &'static str, path: PathBuf, text: String) -> Result<Layer, Failure> {
     Layer::parse(name, path, text).map_err(|error| Failure::from_error(FailureKind::BadInput, &error))
 }
 
 impl Loaded {
     /// The problems as lines; errors among them.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (bool, String)> {
+    pub fn lines(&self) -> impl Iterator<Item = (bool, String)> {
         self.problems
             .iter()
             .filter_map(|(index, problem)| Some((problem.is_error, self.layers.get(*index)?.shown(problem))))
     }
 
     /// Refuses settings with an error, all of them in the message.
-    pub(crate) fn checked(self) -> Result<Self, Failure> {
+    pub fn checked(self) -> Result<Self, Failure> {
         let errors: Vec<String> =
             self.lines().filter(|(is_error, _)| *is_error).map(|(_, line)| line).collect();
         if errors.is_empty() {

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::show::Line;
+use crate::Happened;
 
 /// So long may a program take that was told something.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -20,12 +20,12 @@ pub(super) struct Hook {
 
 impl Hook {
     /// Tells it, if there is one; what went wrong in words.
-    pub(super) fn tell(&mut self, words: &[String], line: &Line<'_>) -> Option<String> {
+    pub(super) fn tell(&mut self, words: &[String], happened: &Happened<'_>) -> Option<String> {
         let (program, arguments) = words.split_first()?;
         if self.running.len() >= AT_ONCE {
             return Some(format!("`{program}` was not told of it: {AT_ONCE} of it run already"));
         }
-        let mut text = serde_json::to_vec(line).unwrap_or_default();
+        let mut text = serde_json::to_vec(happened).unwrap_or_default();
         text.push(b'\n');
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -98,12 +98,12 @@ mod tests {
     fn a_program_reads_a_line_of_json() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("told");
-        let line = Line {
+        let line = Happened {
             event: "made",
             rule: "slow",
             pid: Some(7),
             text: "a \"b\"\n".to_owned(),
-            ..Line::default()
+            ..Happened::default()
         };
         let mut hook = Hook::default();
         let script = "cat > \"$0\"";
@@ -121,19 +121,19 @@ mod tests {
     #[test]
     fn what_goes_wrong_is_said_and_stops_nothing() {
         let mut hook = Hook::default();
-        assert_eq!(hook.tell(&[], &Line::default()), None);
+        assert_eq!(hook.tell(&[], &Happened::default()), None);
         assert!(
-            hook.tell(&words(&["/nowhere/at-all"]), &Line::default())
+            hook.tell(&words(&["/nowhere/at-all"]), &Happened::default())
                 .unwrap()
                 .contains("cannot run `/nowhere/at-all`")
         );
-        assert_eq!(hook.tell(&words(&["false"]), &Line::default()), None);
+        assert_eq!(hook.tell(&words(&["false"]), &Happened::default()), None);
         assert!(hook.finish()[0].contains("failed: exit status: 1"));
         // Who hangs gets no more.
         for _ in 0..AT_ONCE {
-            assert_eq!(hook.tell(&words(&["sleep", "600"]), &Line::default()), None);
+            assert_eq!(hook.tell(&words(&["sleep", "600"]), &Happened::default()), None);
         }
-        assert!(hook.tell(&words(&["sleep", "600"]), &Line::default()).unwrap().contains("run already"));
+        assert!(hook.tell(&words(&["sleep", "600"]), &Happened::default()).unwrap().contains("run already"));
         hook.running
             .iter_mut()
             .for_each(|(_, since)| *since = Instant::now().checked_sub(PATIENCE * 2).unwrap());

@@ -7,18 +7,18 @@ use biopsy_capture::{Failure, FailureKind};
 use biopsy_watch::quantity::duration_text;
 
 /// What the unit is called.
-pub(super) const NAME: &str = "biopsy-watch.service";
+pub(crate) const NAME: &str = "biopsy-watch.service";
 /// How a unit begins that we wrote.
-pub(super) const OURS: &str = "# Written by `biopsy watch --install`";
+pub(crate) const OURS: &str = "# Written by `biopsy watch --install`";
 
 /// What is to stand in it.
-pub(super) struct Unit {
-    pub(super) program: PathBuf,
-    pub(super) config: Option<PathBuf>,
-    pub(super) output: Option<PathBuf>,
-    pub(super) length: Option<Duration>,
+pub(crate) struct Unit {
+    pub(crate) program: PathBuf,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) length: Option<Duration>,
     /// Of a user's own systemd, which gives nobody more than he has.
-    pub(super) is_user: bool,
+    pub(crate) is_user: bool,
 }
 
 /// Capabilities of the watcher and of the recorders that it starts: to look into processes (PTRACE, CHECKPOINT_RESTORE, and to reach their
@@ -32,7 +32,7 @@ impl Unit {
     ///
     /// # Errors
     /// A path has a line break or is no text, which no unit can say.
-    pub(super) fn text(&self) -> Result<String, Failure> {
+    pub(crate) fn text(&self) -> Result<String, Failure> {
         let mut start = vec![word(&self.program)?, "watch".to_owned()];
         if let Some(config) = &self.config {
             start.extend(["--config".to_owned(), word(config)?]);

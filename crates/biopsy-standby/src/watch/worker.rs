@@ -14,10 +14,9 @@ use biopsy_target::ProcRoot;
 use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::Fire;
 use rustix::process::Signal;
-use serde::Deserialize;
 
-use crate::capture::Coming;
-use crate::standing::commands;
+use crate::commands::{self, Coming};
+use crate::report;
 
 /// Most of what a command says about its failure that is read.
 const COMPLAINT: u64 = 64 << 10;
@@ -50,25 +49,6 @@ pub(super) enum Ended {
     Nothing(String),
     /// Somebody has killed it.
     Killed(String),
-}
-
-/// What commands say of their result that is of interest here; the rest of the document is skipped.
-#[derive(Deserialize)]
-struct Summary {
-    #[serde(default)]
-    report: Option<Report>,
-}
-
-#[derive(Deserialize)]
-struct Report {
-    #[serde(default)]
-    findings: Vec<Finding>,
-}
-
-#[derive(Deserialize)]
-struct Finding {
-    #[serde(default)]
-    title: String,
 }
 
 impl Worker {
@@ -149,8 +129,7 @@ impl Worker {
 
     fn headline(&mut self) -> Option<String> {
         self.said.seek(SeekFrom::Start(0)).ok()?;
-        let summary: Summary = serde_json::from_reader(BufReader::new(&self.said)).ok()?;
-        summary.report?.findings.into_iter().next().map(|finding| finding.title)
+        report::headline(BufReader::new(&self.said))
     }
 
     fn complaint(&mut self, status: Option<ExitStatus>) -> String {

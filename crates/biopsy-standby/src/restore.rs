@@ -8,7 +8,7 @@ use biopsy_watch::lease::{Journal, Lease, LeaseState};
 use biopsy_watch::quantity::duration_text;
 use rustix::process::Signal;
 
-use super::journal::{self, JournalFolder};
+use crate::journal::{self, JournalFolder};
 
 /// How long one has to finish what it has.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const KILLED: Duration = Duration::from_secs(10);
 
 /// What is on, by the journal: leases whose process is there.
-pub(crate) fn on(folder: &JournalFolder) -> Vec<(Lease, LeaseState)> {
+pub fn on(folder: &JournalFolder) -> Vec<(Lease, LeaseState)> {
     let boot = ProcRoot::live().boot_id();
     let now = journal::now();
     let state = |lease: Lease| {
@@ -27,7 +27,7 @@ pub(crate) fn on(folder: &JournalFolder) -> Vec<(Lease, LeaseState)> {
 }
 
 /// Ends what is on, and says what that was. `force`: what does not end in time is killed.
-pub(crate) fn clean_up(folder: &JournalFolder, force: bool) -> Result<Vec<String>, Failure> {
+pub fn clean_up(folder: &JournalFolder, force: bool) -> Result<Vec<String>, Failure> {
     let journal = folder.read();
     let own = std::process::id();
     let boot = ProcRoot::live().boot_id();
@@ -71,7 +71,7 @@ pub(crate) fn clean_up(folder: &JournalFolder, force: bool) -> Result<Vec<String
 }
 
 /// What of this user is on, in a sentence; `None`: nothing.
-pub(crate) fn summary() -> Option<String> {
+pub fn summary() -> Option<String> {
     let on = on(&JournalFolder::usual().ok()?);
     let now = journal::now();
     let one = |(lease, state): &(Lease, LeaseState)| {
@@ -91,7 +91,7 @@ pub(crate) fn summary() -> Option<String> {
 }
 
 /// A lease for people.
-pub(crate) fn text(lease: &Lease) -> String {
+pub fn text(lease: &Lease) -> String {
     let pid = lease.holder.as_ref().map(|key| format!("process {}, ", key.pid)).unwrap_or_default();
     match &lease.target {
         Some((key, name)) => format!("{pid}`{}` of {name} ({})", lease.what, key.pid),

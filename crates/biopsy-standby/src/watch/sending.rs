@@ -11,6 +11,8 @@ use biopsy_deliver::Link;
 use biopsy_watch::sends::{LONGEST, Send, Sends};
 use rustix::process::Signal;
 
+use crate::whole;
+
 /// What was sent and is on its way, in the watcher's folder.
 const FILE: &str = "sends.json";
 /// How long after one that failed the next is tried.
@@ -110,12 +112,8 @@ impl Sending {
 
     fn write(&self) -> Result<(), String> {
         let path = self.folder.join(FILE);
-        let failed = |error: std::io::Error| {
-            format!("cannot write down what is sent into `{}`: {error}", path.display())
-        };
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(failed)?;
-        file.write_all(self.sends.to_text().as_bytes()).map_err(failed)?;
-        file.persist(&path).map(drop).map_err(|error| failed(error.error))
+        whole::write(&path, &self.sends.to_text(), None)
+            .map_err(|error| format!("cannot write down what is sent into `{}`: {error}", path.display()))
     }
 }
 

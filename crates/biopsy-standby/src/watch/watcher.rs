@@ -15,18 +15,15 @@ use biopsy_watch::rules::Verb;
 use biopsy_watch::{Engine, Moment, Observed, Outcome, Settings};
 use rustix::process::Signal;
 
-use crate::exit_codes::Code;
-use crate::render::terminal::ColorChoice;
-use crate::standing::journal::{JournalFolder, Lock, make_folder, now};
-use crate::standing::observed::{Eyes, may_be_watched};
-use crate::standing::{places, restore, results, settings};
+use crate::journal::{JournalFolder, Lock, make_folder, now};
+use crate::observed::{Eyes, may_be_watched};
+use crate::{Happened, Listener, places, restore, results, settings};
 
-use super::WatchArgs;
+use super::WatchPlan;
 use super::hook::Hook;
 use super::news::News;
 use super::notify::Notify;
 use super::sending::Sending;
-use super::show::{Line, Show};
 use super::starting::Starting;
 use super::worker::{Ended, Worker};
 
@@ -39,12 +36,14 @@ const ROUND: Duration = Duration::from_secs(1);
 /// How long commands have to finish what they have when the watcher ends.
 const FINISH: Duration = Duration::from_secs(120);
 
-struct Watcher {
+/// The watcher: begun, and not yet going round.
+pub struct Watcher<'a> {
+    plan: &'a WatchPlan<'a>,
+    listener: &'a mut dyn Listener,
     settings: Settings,
     engine: Engine,
     eyes: Eyes,
     starting: Starting,
-    show: Show,
     hook: Hook,
     sending: Sending,
     notify: Notify,
@@ -61,76 +60,6 @@ struct Watcher {
     _lock: Lock,
 }
 
-/// Watches until its time is over, or the job is asked to end.
-pub(super) fn watch(
-    args: &WatchArgs,
-    settings: Settings,
-    job: &Job,
-    color: ColorChoice,
-) -> Result<Code, Failure> {
-    let begun = Instant::now();
-    let journal = JournalFolder::usual()?;
-    journal.make()?;
-    let lock = journal.lock()?;
-    let mut show = Show::new(args.json, color);
-    // First of all: what a watcher that was killed has left on.
-    for line in restore::clean_up(&journal, false)? {
-        show.line(&Line {
-            event: "note",
-            text: format!("left by a watcher that ended: {line}"),
-            ..Line::default()
-        });
-    }
-    clear_recent()?;
-    let folder = args.output.clone().unwrap_or_else(|| results::folder(&settings, &journal));
-    make_folder(&folder)?;
-    let folder = folder.canonicalize().map_err(|error| {
-        Failure::new(FailureKind::Output, format!("cannot use the folder `{}`: {error}", folder.display()))
-    })?;
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::new(FailureKind::Bug, format!("cannot tell which program this is: {error}"))
-    })?;
-    let eyes = Eyes::open(settings.ask_for_parents());
-    let root = biopsy_target::ProcRoot::live();
-    let own = biopsy_target::identity::key_of(&root, Pid(std::process::id()))
-        .ok_or_else(|| Failure::new(FailureKind::Target, "`/proc` does not show this process"))?;
-    let length = args.length.unwrap_or(settings.length);
-    let until = Moment(now().0.saturating_add(length));
-    let mut engine = Engine::new(&settings);
-    for (rule, ago) in results::ages(&folder) {
-        engine.remember(&rule, now(), ago);
-    }
-    let starting = Starting::new(eyes.clone());
-    let mut watcher = Watcher {
-        engine,
-        eyes,
-        starting,
-        show,
-        hook: Hook::default(),
-        sending: Sending::begin(journal.path(), &program),
-        notify: Notify::of_environment(),
-        folder,
-        program,
-        until,
-        begun_unix: jiff::Timestamp::now().as_second(),
-        clocks: results::clocks(),
-        own,
-        workers: Vec::new(),
-        concerned: HashMap::new(),
-        _lock: lock,
-        settings,
-        journal,
-    };
-    watcher.write_journal(None)?;
-    watcher.greet(length);
-    let result = watcher.stand_by(args, job);
-    watcher.finish(job);
-    // An empty journal says that nothing is on.
-    let emptied = watcher.journal.write(&Journal::default());
-    let shown = watcher.show.end(begun.elapsed());
-    result.and(emptied).and(shown)
-}
-
 /// Makes the folder of those who keep the last minutes, and empties it: whoever kept them before has ended.
 fn clear_recent() -> Result<(), Failure> {
     let folder = places::recent_folder()?;
@@ -143,36 +72,115 @@ fn clear_recent() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Settings with what was typed beside them.
-fn with_args(args: &WatchArgs, settings: &Settings) -> Settings {
-    let mut settings = settings.clone();
-    args.add_to(&mut settings);
-    settings
+impl std::fmt::Debug for Watcher<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watcher")
+            .field("folder", &self.folder)
+            .field("until", &self.until)
+            .finish_non_exhaustive()
+    }
 }
 
-impl Watcher {
-    fn greet(&mut self, length: Duration) {
+impl<'a> Watcher<'a> {
+    /// Takes the lock, switches off what a watcher that was killed has left on, and writes down that this one is on.
+    ///
+    /// # Errors
+    /// Another watcher of this user runs, or a folder cannot be used.
+    pub fn begin(
+        plan: &'a WatchPlan<'a>,
+        settings: Settings,
+        listener: &'a mut dyn Listener,
+    ) -> Result<Self, Failure> {
+        let journal = JournalFolder::usual()?;
+        journal.make()?;
+        let lock = journal.lock()?;
+        // First of all: what a watcher that was killed has left on.
+        for line in restore::clean_up(&journal, false)? {
+            listener.happened(&Happened::note(format!("left by a watcher that ended: {line}")));
+        }
+        clear_recent()?;
+        let folder = plan.output.clone().unwrap_or_else(|| results::folder(&settings, &journal));
+        make_folder(&folder)?;
+        let folder = folder.canonicalize().map_err(|error| {
+            Failure::new(
+                FailureKind::Output,
+                format!("cannot use the folder `{}`: {error}", folder.display()),
+            )
+        })?;
+        let program = places::own_program()?;
+        let eyes = Eyes::open(settings.ask_for_parents());
+        let root = biopsy_target::ProcRoot::live();
+        let own = biopsy_target::identity::key_of(&root, Pid(std::process::id()))
+            .ok_or_else(|| Failure::new(FailureKind::Target, "`/proc` does not show this process"))?;
+        let until = Moment(now().0.saturating_add(plan.length.unwrap_or(settings.length)));
+        let mut engine = Engine::new(&settings);
+        for (rule, ago) in results::ages(&folder) {
+            engine.remember(&rule, now(), ago);
+        }
+        let starting = Starting::new(eyes.clone());
+        let watcher = Self {
+            plan,
+            listener,
+            engine,
+            eyes,
+            starting,
+            hook: Hook::default(),
+            sending: Sending::begin(journal.path(), &program),
+            notify: Notify::of_environment(),
+            folder,
+            program,
+            until,
+            begun_unix: jiff::Timestamp::now().as_second(),
+            clocks: results::clocks(),
+            own,
+            workers: Vec::new(),
+            concerned: HashMap::new(),
+            _lock: lock,
+            settings,
+            journal,
+        };
+        watcher.write_journal(None)?;
+        Ok(watcher)
+    }
+
+    /// Watches until its time is over, or the job is asked to end; then ends all that it has begun.
+    ///
+    /// # Errors
+    /// What is on cannot be written down any more.
+    pub fn run(mut self, job: &Job) -> Result<(), Failure> {
+        self.greet();
+        let result = self.stand_by(job);
+        self.finish(job);
+        // An empty journal says that nothing is on.
+        result.and(self.journal.write(&Journal::default()))
+    }
+
+    fn greet(&mut self) {
         let note = format!(
             "watching for {}; results go to {}; Ctrl-C ends it, and all that it has begun",
-            duration_text(length),
+            duration_text(self.plan.length.unwrap_or(self.settings.length)),
             self.folder.display()
         );
         let rules = self.settings.rules.clone();
-        self.show.rules(&rules, &note);
+        self.listener.rules(&rules, &note);
         self.follow_starts();
-        self.show.line(&Line { event: "watching", path: Some(&self.folder), ..Line::default() });
+        self.listener.happened(&Happened {
+            event: "watching",
+            path: Some(&self.folder),
+            ..Happened::default()
+        });
     }
 
-    fn stand_by(&mut self, args: &WatchArgs, job: &Job) -> Result<(), Failure> {
+    fn stand_by(&mut self, job: &Job) -> Result<(), Failure> {
         let mut news = News::begin();
         if let Some(error) = &news.why_not {
             let text = format!(
                 "the kernel does not tell which programs start ({error}): they are looked for ten times a second, and shorter ones may be missed"
             );
-            self.show.line(&Line { event: "note", text, ..Line::default() });
+            self.listener.happened(&Happened::note(text));
         }
         let mut round = Instant::now();
-        let mut files = self.file_times(args);
+        let mut files = self.file_times();
         self.notify.ready();
         while !job.is_asked() && now() < self.until {
             let tick = if self.workers.is_empty() { IDLE_TICK } else { TICK };
@@ -194,10 +202,10 @@ impl Watcher {
                 self.look_again()?;
                 self.hold_to_budgets();
                 self.send();
-                let times = self.file_times(args);
+                let times = self.file_times();
                 if times != files {
                     files = times;
-                    self.reload(args);
+                    self.reload();
                 }
             }
         }
@@ -207,7 +215,7 @@ impl Watcher {
     /// Programs are held at their start, if a rule records from there.
     fn follow_starts(&mut self) {
         if let Some(text) = self.starting.follow(&self.engine, &self.eyes) {
-            self.show.line(&Line { event: "note", text, ..Line::default() });
+            self.listener.happened(&Happened::note(text));
         }
     }
 
@@ -242,7 +250,7 @@ impl Watcher {
         }
         self.concerned = concerned;
         if let Some(text) = self.starting.failure() {
-            self.show.line(&Line { event: "note", text, ..Line::default() });
+            self.listener.happened(&Happened::note(text));
         }
         Ok(())
     }
@@ -261,8 +269,8 @@ impl Watcher {
                 "the rule has switched itself off: recording took {:.0} % of a core, and may take {} %",
                 off.percent, off.budget
             );
-            let line = Line { event: "off", rule: &off.rule, text, ..Line::default() };
-            self.show.line(&line);
+            let line = Happened { event: "off", rule: &off.rule, text, ..Happened::default() };
+            self.listener.happened(&line);
             let failed = self.hook.tell(&self.settings.tell, &line);
             self.say_of_hook(failed);
         }
@@ -276,14 +284,14 @@ impl Watcher {
         let disk = Disk { free: results::free(&self.folder) };
         for decision in self.engine.look(now(), process, disk) {
             match decision {
-                Decision::Fire(fire) => self.begin(fire, process, arriving.take())?,
-                Decision::Held { rule, key, why } => self.show.line(&Line {
+                Decision::Fire(fire) => self.start(fire, process, arriving.take())?,
+                Decision::Held { rule, key, why } => self.listener.happened(&Happened {
                     event: "held",
                     rule: &rule,
                     pid: Some(key.pid.0),
                     name: process.title(),
                     text: why.text().to_owned(),
-                    ..Line::default()
+                    ..Happened::default()
                 }),
             }
         }
@@ -291,7 +299,7 @@ impl Watcher {
     }
 
     /// Starts a command: first it is written down, then it takes effect.
-    fn begin(&mut self, fire: Fire, process: &Observed, arriving: Option<Arriving>) -> Result<(), Failure> {
+    fn start(&mut self, fire: Fire, process: &Observed, arriving: Option<Arriving>) -> Result<(), Failure> {
         let id = fire.id;
         let rule = fire.rule.name.clone();
         let title = process.title().to_owned();
@@ -308,13 +316,13 @@ impl Watcher {
         // The folder of results may have been removed meanwhile.
         make_folder(&folder)?;
         self.write_journal(Some(&(fire.clone(), title.clone(), output.clone())))?;
-        let line = |event, text| Line {
+        let line = |event, text| Happened {
             event,
             rule: &rule,
             pid: Some(fire.key.pid.0),
             name: &title,
             text,
-            ..Line::default()
+            ..Happened::default()
         };
         let before = self.recent_of(&fire);
         match Worker::start(&self.program, fire.clone(), title.clone(), output, &before, arriving) {
@@ -324,11 +332,11 @@ impl Watcher {
                     worker.ask(Signal::TERM);
                 }
                 self.workers.push(worker);
-                self.show.line(&line("begun", text));
+                self.listener.happened(&line("begun", text));
             }
             Err(error) => {
                 self.engine.ended(id, Outcome::Nothing);
-                self.show.line(&line("failed", format!("cannot start a command: {error}")));
+                self.listener.happened(&line("failed", format!("cannot start a command: {error}")));
             }
         }
         self.write_journal(None)
@@ -375,13 +383,13 @@ impl Watcher {
 
     fn say_ended(&mut self, worker: &Worker, how: Ended) {
         let Worker { fire, title, output, .. } = worker;
-        let line = |event, text| Line {
+        let line = |event, text| Happened {
             event,
             rule: &fire.rule.name,
             pid: Some(fire.key.pid.0),
             name: title,
             text,
-            ..Line::default()
+            ..Happened::default()
         };
         match how {
             Ended::Made { bytes, headline, is_partial } => {
@@ -393,8 +401,8 @@ impl Watcher {
                     Verb::Recent => format!("ended badly, and its last minutes were written{headline}"),
                     _ => format!("was recorded in {took}{partial}{headline}"),
                 };
-                let line = Line { path: Some(output), bytes: Some(bytes), ..line("made", text) };
-                self.show.line(&line);
+                let line = Happened { path: Some(output), bytes: Some(bytes), ..line("made", text) };
+                self.listener.happened(&line);
                 let failed = self.hook.tell(&self.settings.tell, &line);
                 self.say_of_hook(failed);
                 let given = self.settings.send.as_ref().map(|links| self.sending.give(links, output));
@@ -402,7 +410,7 @@ impl Watcher {
             }
             Ended::Killed(why) if fire.rule.what.verb == Verb::Recent => {
                 self.engine.ended(fire.id, Outcome::Killed);
-                self.show.line(&line("failed", format!("its last minutes are lost: {why}")));
+                self.listener.happened(&line("failed", format!("its last minutes are lost: {why}")));
             }
             Ended::Nothing(why) | Ended::Killed(why) => {
                 self.engine.ended(fire.id, Outcome::Nothing);
@@ -410,7 +418,7 @@ impl Watcher {
                 let quiet =
                     !fire.triggers.is_empty() || worker.was_asked || !biopsy_target::is_same(&fire.key);
                 let line = line(if quiet { "over" } else { "failed" }, why);
-                self.show.line(&line);
+                self.listener.happened(&line);
                 let failed = if quiet { None } else { self.hook.tell(&self.settings.tell, &line) };
                 self.say_of_hook(failed);
             }
@@ -429,7 +437,7 @@ impl Watcher {
             false => ("note", "could not be sent, and is tried again; `biopsy send` says why"),
         };
         let (text, path) = (text.to_owned(), Some(sent.file.as_path()));
-        self.show.line(&Line { event, text, path, ..Line::default() });
+        self.listener.happened(&Happened { event, text, path, ..Happened::default() });
     }
 
     fn look_after_hooks(&mut self) {
@@ -440,7 +448,7 @@ impl Watcher {
 
     fn say_of_hook(&mut self, failed: Option<String>) {
         if let Some(text) = failed {
-            self.show.line(&Line { event: "note", text, ..Line::default() });
+            self.listener.happened(&Happened::note(text));
         }
     }
 
@@ -454,12 +462,12 @@ impl Watcher {
             .collect();
         for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made, &self.clocks) {
             let text = format!("{} made room", gone.name);
-            self.show.line(&Line {
+            self.listener.happened(&Happened {
                 event: "removed",
                 rule: &gone.rule,
                 text,
                 bytes: Some(gone.bytes),
-                ..Line::default()
+                ..Happened::default()
             });
         }
     }
@@ -493,18 +501,18 @@ impl Watcher {
     }
 
     /// Settings that were changed hold from now on; wrong ones do not.
-    fn reload(&mut self, args: &WatchArgs) {
-        let loaded = settings::load(args.config.as_deref()).and_then(settings::Loaded::checked);
+    fn reload(&mut self) {
+        let loaded = self.plan.load().and_then(settings::Loaded::checked);
         match loaded {
-            Ok(loaded) if with_args(args, &loaded.settings) != self.settings => {
-                self.settings = with_args(args, &loaded.settings);
+            Ok(loaded) if loaded.settings != self.settings => {
+                self.settings = loaded.settings;
                 self.engine.change(&self.settings);
                 self.eyes.set_parents(self.settings.ask_for_parents());
                 self.follow_starts();
                 let text = "the settings were changed; these rules hold now".to_owned();
-                self.show.line(&Line { event: "note", text, ..Line::default() });
+                self.listener.happened(&Happened::note(text));
                 let rules = self.settings.rules.clone();
-                self.show.rules(&rules, "");
+                self.listener.rules(&rules, "");
                 for process in
                     self.eyes.pids().into_iter().filter_map(|pid| self.eyes.look(pid)).collect::<Vec<_>>()
                 {
@@ -515,13 +523,13 @@ impl Watcher {
             Ok(_) => {}
             Err(failure) => {
                 let text = format!("the settings were changed, and the old ones hold on: {failure}");
-                self.show.line(&Line { event: "note", text, ..Line::default() });
+                self.listener.happened(&Happened::note(text));
             }
         }
     }
 
-    fn file_times(&self, args: &WatchArgs) -> Vec<Option<std::time::SystemTime>> {
-        let files = settings::files(args.config.as_deref()).unwrap_or_default();
+    fn file_times(&self) -> Vec<Option<std::time::SystemTime>> {
+        let files = settings::files(self.plan.config.as_deref()).unwrap_or_default();
         files.iter().map(|(_, path)| path.metadata().and_then(|meta| meta.modified()).ok()).collect()
     }
 
@@ -533,7 +541,7 @@ impl Watcher {
         }
         if !self.workers.is_empty() {
             let text = format!("{} recordings are finished", self.workers.len());
-            self.show.line(&Line { event: "note", text, ..Line::default() });
+            self.listener.happened(&Happened::note(text));
         }
         let begin = Instant::now();
         let mut hurried = false;

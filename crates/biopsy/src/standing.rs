@@ -1,5 +1,6 @@
 //! Commands of rules, held against what the command line takes.
 
+use biopsy_standby::commands::words;
 use biopsy_watch::rules::What;
 use clap::Parser;
 
@@ -36,17 +37,6 @@ pub(crate) fn check(what: &What, triggers: &[&str]) -> Result<(), String> {
         Standing::Recent(_) => Ok(()),
     };
     planned.map_err(|failure| failure.to_string())
-}
-
-/// The words of a command for a process, without those that say where it goes.
-pub(crate) fn words(what: &What, target: &str, triggers: &[String]) -> Vec<String> {
-    let mut words = vec![what.verb.word().to_owned()];
-    words.extend(what.options.iter().cloned());
-    for trigger in triggers {
-        words.extend(["--on".to_owned(), trigger.clone()]);
-    }
-    words.push(target.to_owned());
-    words
 }
 
 fn first_line(error: &clap::Error) -> String {

@@ -14,7 +14,7 @@ use biopsy_watch::lease::{Journal, LONGEST};
 use rustix::fs::FlockOperation;
 use rustix::process::{PidfdFlags, Signal};
 
-use super::places;
+use crate::{places, whole};
 
 const FILE: &str = "leases.json";
 const LOCK: &str = "watch.lock";
@@ -27,7 +27,7 @@ pub(crate) fn now() -> Moment {
 
 /// The journal in its folder.
 #[derive(Clone, Debug)]
-pub(crate) struct JournalFolder(PathBuf);
+pub struct JournalFolder(PathBuf);
 
 /// The lock; dropping it lets it go, and so does any end of the process.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Lock {
 
 impl JournalFolder {
     /// The usual one, which need not be there.
-    pub(crate) fn usual() -> Result<Self, Failure> {
+    pub fn usual() -> Result<Self, Failure> {
         places::state_folder().map(Self)
     }
 
@@ -61,17 +61,12 @@ impl JournalFolder {
     /// Writes it, whole or not at all, and down to the disk before anything takes effect.
     pub(crate) fn write(&self, journal: &Journal) -> Result<(), Failure> {
         let path = self.0.join(FILE);
-        let failed = |error: std::io::Error| {
+        whole::write(&path, &journal.to_text(), None).map_err(|error| {
             Failure::new(
                 FailureKind::Output,
                 format!("cannot write down what is on into `{}`: {error}", path.display()),
             )
-        };
-        let mut file = tempfile::NamedTempFile::new_in(&self.0).map_err(failed)?;
-        file.write_all(journal.to_text().as_bytes())
-            .and_then(|()| file.as_file().sync_data())
-            .map_err(failed)?;
-        file.persist(&path).map(drop).map_err(|error| failed(error.error))
+        })
     }
 
     /// Takes the lock; says who has it where that is another watcher.
@@ -107,7 +102,7 @@ fn libc_nofollow() -> i32 {
 }
 
 /// Makes a folder and those above it, for their owner alone; one that others may write is refused.
-pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
+pub fn make_folder(path: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(FailureKind::Output, format!("cannot make the folder `{}`: {error}", path.display()))
     };
@@ -153,4 +148,96 @@ pub(crate) fn gone_within(key: &ProcessKey, patience: Duration) -> bool {
         std::thread::sleep(LOOK);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use biopsy_model::{BootId, Pid};
+    use biopsy_watch::lease::Lease;
+
+    use super::*;
+
+    fn lease(what: &str) -> Lease {
+        Lease {
+            holder: None,
+            what: what.to_owned(),
+            target: None,
+            output: None,
+            begun_unix: 1,
+            boot: BootId(String::new()),
+            until: Moment(Duration::from_secs(1)),
+        }
+    }
+
+    #[test]
+    fn what_is_on_is_read_as_it_was_written_and_a_damaged_file_says_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = JournalFolder(folder.path().join("deep/er"));
+        assert!(journal.read().0.is_empty(), "there is none");
+        assert!(journal.write(&Journal::default()).is_err(), "nor a folder");
+        journal.make().unwrap();
+        for leases in [vec![lease("watch"), lease("trace --for 5s")], vec![lease("a \"b\"\n")], Vec::new()] {
+            journal.write(&Journal(leases.clone())).unwrap();
+            assert_eq!(journal.read().0, leases);
+        }
+        let path = journal.path().join(FILE);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(journal.path().read_dir().unwrap().count(), 1, "nothing is left beside it");
+        for damaged in ["", "{", "[[]]", &"x".repeat(LONGEST + 2)] {
+            std::fs::write(&path, damaged).unwrap();
+            assert!(journal.read().0.is_empty());
+        }
+    }
+
+    #[test]
+    fn one_watcher_has_the_lock_and_a_link_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = JournalFolder(folder.path().to_owned());
+        let lock = journal.lock().unwrap();
+        let refused = journal.lock().unwrap_err();
+        assert_eq!(refused.kind, FailureKind::Usage);
+        assert!(refused.to_string().ends_with(&format!(": process {}", std::process::id())), "{refused}");
+        drop(lock);
+        drop(journal.lock().unwrap());
+        std::fs::remove_file(folder.path().join(LOCK)).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), folder.path().join(LOCK)).unwrap();
+        assert_eq!(journal.lock().unwrap_err().kind, FailureKind::Output);
+        assert!(!folder.path().join("elsewhere").exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("a/b");
+        make_folder(&made).unwrap();
+        for path in [folder.path().join("a"), made.clone()] {
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        for (mode, is_taken) in
+            [(0o755, true), (0o750, true), (0o770, false), (0o702, false), (0o1777, false)]
+        {
+            std::fs::set_permissions(&made, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(make_folder(&made).is_ok(), is_taken, "{mode:o}");
+        }
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(make_folder(&folder.path().join("file")).is_err());
+    }
+
+    #[test]
+    fn only_the_very_process_is_asked() {
+        let root = biopsy_target::ProcRoot::live();
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let key = identity::key_of(&root, Pid(child.id())).unwrap();
+        let other = ProcessKey { start_ticks: key.start_ticks + 1, ..key.clone() };
+        assert!(!signal(&other, Signal::KILL).unwrap() && gone_within(&other, Duration::ZERO));
+        assert!(child.try_wait().unwrap().is_none() && !gone_within(&key, Duration::ZERO));
+        for pid in [0, u32::MAX] {
+            assert!(!signal(&ProcessKey { pid: Pid(pid), ..key.clone() }, Signal::KILL).unwrap_or(false));
+        }
+        assert!(signal(&key, Signal::KILL).unwrap());
+        let _ = child.wait();
+        assert!(!signal(&key, Signal::KILL).unwrap() && gone_within(&key, Duration::from_secs(10)));
+    }
 }

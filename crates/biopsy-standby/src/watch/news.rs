@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use biopsy_model::Pid;
 use biopsy_target::Starts;
 
-use crate::standing::observed::Eyes;
+use crate::observed::Eyes;
 
 /// How often is looked where the kernel does not tell.
 const POLL: Duration = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use biopsy_target::glance::Program;
 use biopsy_watch::Engine;
 use biopsy_watch::engine::Starters;
 
-use crate::standing::observed::{Eyes, may_be_watched, of_program};
+use crate::observed::{Eyes, may_be_watched, of_program};
 
 /// Whoever is asked at the gate has this, and never waits for the watcher.
 #[derive(Debug)]

@@ -5,10 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use biopsy_recording::Limits;
 use biopsy_watch::Settings;
 use biopsy_watch::keep::{Clocks, Kept, Policy, to_remove};
 
-use super::journal::{JournalFolder, now};
+use crate::journal::{JournalFolder, now};
+use crate::report;
 
 /// What results are called, and what is left of one that was not finished.
 const ENDINGS: [&str; 2] = [".biopsy.zip", ".recording"];
@@ -16,26 +18,46 @@ const ENDINGS: [&str; 2] = [".biopsy.zip", ".recording"];
 const DEEPEST: u32 = 8;
 
 /// Where results go.
-pub(crate) fn folder(settings: &Settings, journal: &JournalFolder) -> PathBuf {
+pub fn folder(settings: &Settings, journal: &JournalFolder) -> PathBuf {
     settings.folder.clone().unwrap_or_else(|| journal.path().join("watch"))
 }
 
 /// A result, and where it is.
-pub(crate) struct Result {
-    pub(crate) path: PathBuf,
-    pub(crate) kept: Kept,
-    pub(crate) stem: Stem,
+#[derive(Debug)]
+pub struct Result {
+    /// Where.
+    pub path: PathBuf,
+    /// What decides how long it is kept.
+    pub kept: Kept,
+    /// What its name says.
+    pub stem: Stem,
 }
 
 /// What a name says that [`name`] gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Stem {
+pub struct Stem {
     /// The process.
-    pub(crate) title: String,
+    pub title: String,
     /// Its id.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// When its recording began, in the zone of the watcher.
-    pub(crate) begun: jiff::civil::DateTime,
+    pub begun: jiff::civil::DateTime,
+}
+
+impl Result {
+    /// Titles of its findings, the first is the most important; none: it has no report.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        biopsy_recording::read_report(&self.path, &Limits::default())
+            .map(|report| report::titles(&report))
+            .unwrap_or_default()
+    }
+
+    /// It is a recording that was not finished.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.path.extension().is_none_or(|ending| ending != "zip")
+    }
 }
 
 /// Reads a name without its ending: `TITLE-PID-DATE-TIME`, perhaps with a number behind it. Any other is of a bundle that somebody else put
@@ -66,7 +88,7 @@ fn unix(time: SystemTime) -> Duration {
 }
 
 /// All results, by the clock of the wall.
-pub(crate) fn all(folder: &Path) -> Vec<Result> {
+pub fn all(folder: &Path) -> Vec<Result> {
     list(folder, &HashSet::new(), &clocks())
 }
 

@@ -8,12 +8,12 @@ use biopsy_capture::{Failure, FailureKind};
 const NAMES: [&str; 2] = ["diagnostics.json", "diagnostics.toml"];
 
 /// The folder of settings of the machine.
-pub(crate) fn machine_folder() -> PathBuf {
+pub fn machine_folder() -> PathBuf {
     PathBuf::from("/etc/biopsy")
 }
 
 /// The folder of settings of this user; `None`: he has no home.
-pub(crate) fn user_folder() -> Option<PathBuf> {
+pub fn user_folder() -> Option<PathBuf> {
     Some(of_home("XDG_CONFIG_HOME", ".config")?.join("biopsy"))
 }
 
@@ -34,12 +34,12 @@ pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
 }
 
 /// The folder of those who keep the last minutes of processes.
-pub(crate) fn recent_folder() -> Result<PathBuf, Failure> {
+pub fn recent_folder() -> Result<PathBuf, Failure> {
     Ok(state_folder()?.join("recent"))
 }
 
 /// The file of settings in a folder: the one that is there, or JSON.
-pub(crate) fn file_in(folder: &std::path::Path) -> Result<PathBuf, Failure> {
+pub fn file_in(folder: &std::path::Path) -> Result<PathBuf, Failure> {
     let there: Vec<PathBuf> =
         NAMES.iter().map(|name| folder.join(name)).filter(|path| path.symlink_metadata().is_ok()).collect();
     match there.as_slice() {
@@ -65,4 +65,11 @@ fn of_home(variable: &str, below_home: &str) -> Option<PathBuf> {
 /// What is not absolute is to be ignored (XDG Base Directory Specification).
 fn is_absolute(path: &OsString) -> bool {
     std::path::Path::new(path).is_absolute()
+}
+
+/// This program, which a service runs and the watcher starts again for each recording.
+pub(crate) fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| {
+        Failure::new(FailureKind::Bug, format!("cannot tell which program this is: {error}"))
+    })
 }

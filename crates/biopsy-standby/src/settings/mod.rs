@@ -1,0 +1,9 @@
+//! Settings that hold, and changing them.
+
+mod load;
+mod own;
+mod set;
+
+pub use load::{Loaded, files, load, parse};
+pub use own::{own_file, text_of, write};
+pub use set::{Set, set};
