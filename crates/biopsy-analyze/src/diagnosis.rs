@@ -138,6 +138,12 @@ impl Diagnosis {
         Ok(Self { undetermined, ..diagnosis })
     }
 
+    /// Of dumps that are looks at processes: of each process the last one, with what did not move in any of them.
+    #[must_use]
+    pub fn of_looks(dumps: Vec<DumpAnalysis>) -> Self {
+        Self::new(None, join_dumps(dumps), Vec::new())
+    }
+
     /// Of several files of one incident, each analysed by itself. Dumps of one process at several moments become one: the last of them,
     /// with what moved.
     ///

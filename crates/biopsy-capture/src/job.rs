@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
 use biopsy_record::metrics::Latest;
@@ -215,6 +215,20 @@ impl Job {
     #[must_use]
     pub fn stopped(what: &str) -> Failure {
         Failure::new(FailureKind::Stopped, format!("stopped by a signal: {what}"))
+    }
+
+    /// Sleeps; `false`: it was asked to end meanwhile.
+    pub(crate) fn sleep(&self, length: Duration) -> bool {
+        const STEP: Duration = Duration::from_millis(50);
+        let end = Instant::now() + length;
+        while !self.is_asked() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(STEP));
+        }
+        false
     }
 
     pub(crate) fn tell(&self, event: Event<'_>) {

@@ -101,7 +101,7 @@ pub fn take_several(
             let before = settled(pid);
             job.step(format!("look {} of {} in {}", all.len() + 1, looks.count, pause_text(looks.every)));
             // All of it behind the look, however long that took: of no time at all nobody could say who ran in it.
-            if !sleep(job, looks.every) {
+            if !job.sleep(looks.every) {
                 why = Some("it was stopped".to_owned());
                 break;
             }
@@ -139,20 +139,6 @@ fn settled(pid: Pid) -> Runs {
     const SETTLING: Duration = Duration::from_millis(20);
     std::thread::sleep(SETTLING);
     Runs::read(pid)
-}
-
-/// Sleeps; `false`: the job was asked to end meanwhile.
-fn sleep(job: &Job, length: Duration) -> bool {
-    const STEP: Duration = Duration::from_millis(50);
-    let end = Instant::now() + length;
-    while !job.is_asked() {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return true;
-        }
-        std::thread::sleep(left.min(STEP));
-    }
-    false
 }
 
 /// The stacks of all threads of a process, and what is known of them.

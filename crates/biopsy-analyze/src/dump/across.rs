@@ -35,6 +35,15 @@ pub struct Across {
     pub silent: Vec<SilentPeer>,
 }
 
+impl Across {
+    /// Threads of a process that it is about.
+    pub(crate) fn threads_of(&self, pid: Pid) -> Vec<Tid> {
+        let steps = self.circles.iter().chain(&self.chain).flatten();
+        let steps = steps.filter(|step| step.pid == pid).map(|step| step.tid);
+        steps.chain(self.silent.iter().flat_map(|peer| peer.waiters.iter().copied())).collect()
+    }
+}
+
 /// A process that does not read what it was sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SilentPeer {

@@ -36,6 +36,7 @@ pub(crate) fn join(
             (_, true, None) => Movement::SamePlace,
         });
     }
+    keep_across(&mut all, &mut last);
     let cycles = last.waits.cycles.iter().enumerate();
     let lasting = cycles.filter(|(_, cycle)| all.iter().all(|look| look.waits.cycles.contains(cycle)));
     let pauses = all.iter().chain([&last]).filter_map(|look| look.identity.pause).collect();
@@ -52,6 +53,23 @@ pub(crate) fn join(
     }
     last.damaged |= all.iter().any(|look| look.damaged);
     Some(last)
+}
+
+/// Other processes are looked at once, before the first of several dumps. What that said still holds of threads that stand where they
+/// stood.
+fn keep_across(all: &mut [DumpAnalysis], last: &mut DumpAnalysis) {
+    if last.across.is_some() {
+        return;
+    }
+    let Some(across) = all.iter_mut().rev().find_map(|look| look.across.take()) else { return };
+    let stands =
+        |tid| last.thread(tid).and_then(|thread| thread.movement).is_some_and(Movement::may_be_stuck);
+    if across.threads_of(last.identity.pid).into_iter().all(stands) {
+        last.across = Some(across);
+        last.add_undetermined(&[
+            "whether other processes moved meanwhile: they were looked at before".to_owned()
+        ]);
+    }
 }
 
 fn time_between(all: &[DumpAnalysis], last: &DumpAnalysis) -> Option<Nanos> {
@@ -84,6 +102,7 @@ pub(crate) fn join_same(all: Vec<DumpAnalysis>) -> Vec<DumpAnalysis> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dump::across::{Across, SilentPeer};
     use crate::dump::{DumpThread, Identity};
     use biopsy_model::Pid;
 
@@ -101,6 +120,24 @@ mod tests {
             threads: stands.iter().map(thread).collect(),
             ..DumpAnalysis::default()
         }
+    }
+
+    #[test]
+    fn waits_for_other_processes_are_kept_while_their_threads_stand() {
+        let silent = |tid| SilentPeer {
+            pid: Pid(8),
+            process: String::new(),
+            waiters: vec![Tid(tid)],
+            unread: 1,
+            does: String::new(),
+            may_read: false,
+        };
+        let kept = |tid| {
+            let mut first = look(0, &[(1, Some(1)), (2, Some(2))]);
+            first.across = Some(Across { silent: vec![silent(tid)], ..Across::default() });
+            join(vec![first, look(5, &[(1, Some(1)), (2, Some(9))])], None, None).unwrap().across.is_some()
+        };
+        assert!(kept(1) && !kept(2) && !kept(3));
     }
 
     #[test]

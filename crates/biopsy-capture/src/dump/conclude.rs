@@ -62,7 +62,11 @@ pub(super) fn conclude(mut recording: DumpRecording, job: &Job) -> Result<Dumps,
     recording.draft.warn_all(&warnings);
     let not_read = warnings.into_iter().filter(|one| one.code == NOT_READ).map(|one| one.message).collect();
     recording.draft.end(if job.is_asked() { EndedBy::Stopped } else { EndedBy::Dumped })?;
-    let mut diagnosis = Diagnosis::new(None, analyses, Vec::new());
+    let mut diagnosis = if recording.looks {
+        Diagnosis::of_looks(analyses)
+    } else {
+        Diagnosis::new(None, analyses, Vec::new())
+    };
     diagnosis.undetermined = undetermined;
     let (result, diagnosis) = finish(job, &recording.draft, &recording.place, |_| diagnosis)?;
     let masked = recording.masked.iter().map(|one| (one.rule.clone(), one.count)).collect();

@@ -40,7 +40,7 @@ impl Destination {
     }
 
     fn check(&self, plan: &DumpPlan) -> Result<(), Failure> {
-        let several = plan.tree || plan.count > 1 || plan.wait_for.is_some();
+        let several = plan.tree || plan.count > 1 || plan.looks > 1 || plan.wait_for.is_some();
         match self {
             Self::Recording(place) => place.check(),
             Self::File(_) | Self::Stream if several => {

@@ -2,7 +2,7 @@
 //!
 //! [`forecast`] says what freezing would cost, and refuses; [`freeze`] freezes and releases; [`write`] writes one image, [`alone`] into a
 //! file or a stream of its own, [`recording`] into a recording that [`conclude`] reports on and finishes. [`wait`] and [`catch`] stand
-//! before all that where something has to happen first.
+//! before all that where something has to happen first; [`looks`] looks more than once.
 
 mod alone;
 mod catch;
@@ -11,6 +11,7 @@ mod destination;
 mod forecast;
 mod freeze;
 mod held;
+mod looks;
 mod outcome;
 mod plan;
 mod queue;
@@ -28,6 +29,7 @@ use crate::target::{self, Subject};
 pub use alone::Alone;
 pub use conclude::Dumps;
 pub use forecast::{Disk, Forecast};
+pub use looks::BETWEEN_LOOKS;
 pub use outcome::Outcome;
 pub use plan::{DumpPlan, is_minidump_name, trigger};
 
@@ -55,7 +57,7 @@ pub fn run(plan: &DumpPlan, stream: &mut dyn Write, job: &Job) -> Result<Outcome
         Destination::Recording(place) => {
             job.be_patient(Patience::WithoutCopies);
             let mut recording = DumpRecording::begin(plan, &subject, place, job)?;
-            let dumped = recording.dump(plan, &subject, freezing, "asked for", job);
+            let dumped = looks::run(plan, subject, freezing, &mut recording, job);
             conclude(Some(recording), dumped, job)
         }
         Destination::File(path) => alone::to_file(plan, &subject, freezing, &path, job)

@@ -43,8 +43,10 @@ pub struct DumpPlan {
     pub on: Vec<Trigger>,
     /// How often it is dumped.
     pub count: u32,
-    /// Shortest time between two dumps.
+    /// Shortest time between two dumps, and time between two looks.
     pub every: Duration,
+    /// How often it is looked at, the dump included.
+    pub looks: u8,
     /// If there is no such process yet, wait for it to start.
     pub wait: bool,
     /// Processes of this name below the target are caught as they start.

@@ -38,6 +38,8 @@ pub(super) struct DumpRecording {
     pub(super) masked: Vec<MaskCount>,
     /// What threads waited for in other processes, just before each was frozen for the first time.
     pub(super) peers: BTreeMap<Pid, PeerLook>,
+    /// Dumps of one process are looks at it: the report has what did not move between them.
+    pub(super) looks: bool,
     /// How many dumps of each process there are, those that are not written yet included.
     numbers: BTreeMap<Pid, u32>,
 }
@@ -58,6 +60,7 @@ impl DumpRecording {
             dumps: Vec::new(),
             masked: Vec::new(),
             peers: BTreeMap::new(),
+            looks: plan.looks > 1,
             numbers: BTreeMap::new(),
         };
         recording.take_context(subject)?;

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use biopsy_capture::dump::{DumpPlan, is_minidump_name, trigger};
+use biopsy_capture::dump::{BETWEEN_LOOKS, DumpPlan, is_minidump_name, trigger};
 use biopsy_image::write::CoreKind;
 use clap::{Args, ValueEnum};
 
 use crate::render::terminal::stdout_is_terminal;
 use crate::typed::{duration, typed};
 use biopsy_capture::{Failure, FailureKind};
+
+/// Shortest time between two dumps if nothing is said.
+const BETWEEN_DUMPS: Duration = Duration::from_secs(60);
 
 /// Dump a process or a whole tree, with a pause of milliseconds: now, or when something happens.
 #[derive(Debug, Args)]
@@ -61,9 +64,14 @@ pub(crate) struct DumpArgs {
     /// Dump this many times, then end.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) count: u32,
-    /// At least this long between two dumps.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
-    pub(crate) every: Duration,
+    /// Look at it so many times, the last time for the dump, and say which threads did not move in between. The process stands still
+    /// for each look, and each is a dump beside the other; of programs without a runtime those before the last hold stacks only.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=50),
+          conflicts_with_all = ["on", "count", "wait", "wait_for"])]
+    pub(crate) looks: u8,
+    /// At least this long between two dumps. [default: 60s; 2s between looks]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) every: Option<Duration>,
     /// If there is no such process yet, wait for it to start.
     #[arg(long)]
     pub(crate) wait: bool,
@@ -143,6 +151,10 @@ impl DumpArgs {
         let wrong = |message: &str, hint: &str| {
             Err(Failure::new(FailureKind::Usage, message.to_owned()).with_hint(Some(hint.to_owned())))
         };
+        if self.count > 1 && self.on.is_empty() && !self.wait && self.wait_for.is_none() {
+            let hint = "add `--on after:1s`, or use `--looks 3 --every 2s`, which says what did not move";
+            return wrong("`--count` is for dumps that wait for something, and there is no `--on`", hint);
+        }
         if self.format() == Format::Core {
             return match &self.output {
                 Some(path) if is_minidump_name(path) => {
@@ -182,7 +194,8 @@ impl DumpArgs {
             max_bytes: self.max_size.map(|megabytes| megabytes.saturating_mul(1 << 20)),
             on: self.on.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
             count: self.count,
-            every: self.every,
+            every: self.every.unwrap_or(if self.looks > 1 { BETWEEN_LOOKS } else { BETWEEN_DUMPS }),
+            looks: self.looks,
             wait: self.wait,
             wait_for: self.wait_for.clone(),
             length: self.duration,

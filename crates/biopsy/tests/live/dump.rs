@@ -58,6 +58,37 @@ fn analyze(file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Looks before it are dumps of stacks, and both reports, the one beside the dumps and one that is made later, say what did not move.
+#[test]
+fn a_dump_after_looks_says_what_did_not_move() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::Deadlock, &[]);
+    let dumped = dump_unharmed(&target, &["--looks", "3", "--every", "300ms"]);
+    target.stop();
+    let kinds: Vec<&str> = (0..3).filter_map(|at| dumped.facts(at)["kind"].as_str()).collect();
+    assert_eq!(kinds, ["stacks", "stacks", "heap"], "{:#}", dumped.result);
+    let later = biopsy(["analyze", "--json", "--symbols", "/"]).arg(&dumped.path).output().unwrap();
+    assert!(later.status.success(), "{}", said(&later));
+    for report in [std::fs::read(dumped.path.join("report.json")).unwrap(), later.stdout] {
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        let one = &report["dumps"];
+        assert_eq!(one.as_array().map(Vec::len), Some(1), "{one:#}");
+        assert_eq!(one[0]["looks"]["count"], 3);
+        assert_eq!(report["findings"][0]["id"], "deadlock");
+        let workers = one[0]["threads"].as_array().unwrap().iter().skip(1);
+        let still = |thread: &Value| matches!(thread["movement"].as_str(), Some("stuck" | "same-place"));
+        assert!(workers.clone().count() >= 2 && workers.clone().all(still), "{:#}", one[0]["threads"]);
+    }
+}
+
+#[test]
+fn a_count_without_something_to_wait_for_is_refused() {
+    let text = complaint(&mut biopsy(["dump", "1", "--count", "3"]));
+    assert!(text.contains("--looks 3"), "{text}");
+}
+
 #[test]
 fn a_dump_is_a_recording_with_core_context_and_report() {
     if !require_all(LIVE) {
