@@ -48,7 +48,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let digest = digest(&program)?;
     std::fs::write(folder.join(format!("{name}.sha256")), format!("{digest}  {name}\n"))
         .map_err(|error| format!("cannot write the digest: {error}"))?;
-    let bytes = std::fs::metadata(&program).map_err(|error| format!("cannot see the program: {error}"))?.len();
+    let bytes =
+        std::fs::metadata(&program).map_err(|error| format!("cannot see the program: {error}"))?.len();
     println!("{}: {digest}, {bytes} bytes, starts in {:?}", program.display(), start(&program)?);
     if bytes > MOST_BYTES {
         return Err(format!("it has {bytes} bytes; {MOST_BYTES} is the most"));
@@ -153,5 +154,7 @@ fn try_in(root: &Path, program: &Path) -> Outcome {
     let mut mounts = Command::new("unshare");
     mounts.args(["--mount", "--pid", "--fork", "sh", "-ec"]);
     mounts.arg("mount -t proc proc \"$0/proc\"; mount --rbind /sys \"$0/sys\"; mount --rbind /dev \"$0/dev\"; exec chroot \"$0\" /bin/sh -c \"$1\"");
-    succeed(mounts.arg(root).arg(TRY)).map(|()| println!("{}: all of it went", root.display())).map_err(|_| format!("`{}`: a step failed", root.display()))
+    succeed(mounts.arg(root).arg(TRY))
+        .map(|()| println!("{}: all of it went", root.display()))
+        .map_err(|_| format!("`{}`: a step failed", root.display()))
 }
