@@ -1,19 +1,40 @@
-//! The program as it is given away.
+//! The program as it is given away: one static file, that runs wherever there is a Linux of the same processor.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use crate::run::{Outcome, cargo, output_of, succeed, target_folder};
+use crate::run::{Outcome, cargo, metadata, output_of, root, succeed, target_folder};
+
+/// Most bytes of it: what one still takes along.
+const MOST_BYTES: u64 = 20_000_000;
+/// Starts that are measured; the one in the middle is said.
+const STARTS: usize = 21;
+
+/// What to make, or to try.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Build it a second time, elsewhere and from nothing, and compare the digests
+    #[arg(long)]
+    twice: bool,
+    /// Do not build: run what was built in this root file system, by chroot. May be given often
+    #[arg(long, value_name = "FOLDER")]
+    root: Vec<PathBuf>,
+}
 
 /// Builds with link-time optimisation and puts the program, its digest, manual pages and completions into `target/dist-files`.
-pub(crate) fn run() -> Outcome {
-    succeed(&mut cargo(&["build", "--profile", "dist", "--package", "biopsy"]))?;
+pub(crate) fn run(options: &Options) -> Outcome {
     let target = target_folder()?;
     let folder = target.join("dist-files");
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
     let name = format!("biopsy-{}-linux-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let program = folder.join(&name);
-    std::fs::copy(target.join("dist/biopsy"), &program)
+    if !options.root.is_empty() {
+        return options.root.iter().try_for_each(|root| try_in(root, &program));
+    }
+    let built = build(&target)?;
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
+    std::fs::copy(&built, &program)
         .map_err(|error| format!("cannot copy to `{}`: {error}", program.display()))?;
     let manual = folder.join("man1");
     std::fs::create_dir_all(&manual)
@@ -24,9 +45,116 @@ pub(crate) fn run() -> Outcome {
         std::fs::write(folder.join(format!("biopsy.{shell}")), completions)
             .map_err(|error| format!("cannot write completions: {error}"))?;
     }
-    let digest = output_of(Command::new("sha256sum").arg(&name).current_dir(&folder))?;
-    std::fs::write(folder.join(format!("{name}.sha256")), &digest)
+    let digest = digest(&program)?;
+    std::fs::write(folder.join(format!("{name}.sha256")), format!("{digest}  {name}\n"))
         .map_err(|error| format!("cannot write the digest: {error}"))?;
-    print!("{}: {digest}", folder.display());
+    let bytes =
+        std::fs::metadata(&program).map_err(|error| format!("cannot see the program: {error}"))?.len();
+    println!("{}: {digest}, {bytes} bytes, starts in {:?}", program.display(), start(&program)?);
+    if bytes > MOST_BYTES {
+        return Err(format!("it has {bytes} bytes; {MOST_BYTES} is the most"));
+    }
+    if options.twice {
+        let again = self::digest(&build(&target.join("dist-again"))?)?;
+        if again != digest {
+            return Err(format!("a second build has another digest: {again}"));
+        }
+        println!("a second build in another folder: the same digest");
+    }
     Ok(())
+}
+
+/// Builds it below `target`, with nothing in it of where that is; gives its place.
+fn build(target: &Path) -> Outcome<PathBuf> {
+    let triple = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let home = match std::env::var_os("CARGO_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
+    };
+    let root = metadata().map(|known| known.workspace_root.into_std_path_buf()).unwrap_or_else(|_| root());
+    let places = [(home.as_path(), "cargo"), (root.as_path(), "biopsy"), (target, "target")];
+    let map = |flag: &str| -> Vec<String> {
+        places.iter().map(|(place, name)| format!("{flag}={}={name}", place.display())).collect()
+    };
+    // The flags of the linker and compiler are of the target alone: what runs while it is built stays as it is.
+    let of_target = triple.replace('-', "_");
+    let rust_flags = format!("CARGO_TARGET_{}_RUSTFLAGS", of_target.to_uppercase());
+    let mut build = cargo(&["build", "--profile", "dist", "--package", "biopsy", "--target", &triple]);
+    build
+        .env("CARGO_TARGET_DIR", target)
+        .env(rust_flags, map("--remap-path-prefix").join(" "))
+        .env(format!("CFLAGS_{of_target}"), map("-ffile-prefix-map").join(" "));
+    succeed(&mut build).map_err(|error| {
+        format!("{error}; it needs `rustup target add {triple}` and the package musl-tools (for musl-gcc)")
+    })?;
+    let program = target.join(&triple).join("dist/biopsy");
+    let headers = output_of(Command::new("readelf").args(["-lW"]).arg(&program))?;
+    match headers.contains("INTERP") {
+        true => Err(format!("`{}` is not static: it names an interpreter", program.display())),
+        false => Ok(program),
+    }
+}
+
+/// The digest of a file, as text.
+fn digest(file: &Path) -> Outcome<String> {
+    let line = output_of(Command::new("sha256sum").arg(file))?;
+    Ok(line.split(' ').next().unwrap_or_default().trim_start_matches('\\').to_owned())
+}
+
+/// From the start to the end of a run that says its version.
+fn start(program: &Path) -> Outcome<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..STARTS {
+        let began = Instant::now();
+        output_of(Command::new(program).arg("--version"))?;
+        times.push(began.elapsed());
+    }
+    times.sort();
+    Ok(times[STARTS / 2])
+}
+
+/// What a root file system has to be good for: a process of its own is started in it, captured, dumped, looked at, sealed and analysed.
+const TRY: &str = r#"set -eu
+rm -rf /tmp/try; mkdir /tmp/try; cd /tmp/try
+B=/tmp/biopsy
+sh -c 'while :; do :; done' & victim=$!
+trap 'kill $victim' EXIT
+step() {
+    if "$@" >out 2>&1 </dev/null; then echo "  $*"; else code=$?; cat out; echo "FAIL ($code): $*"; exit 1; fi
+}
+printf 'password=hunter2-%s\n' one two >app.log
+step $B --version
+step $B doctor
+step $B ps
+step $B stacks $victim
+step $B dump $victim -o d.core
+step $B dump $victim --format minidump -o d.dmp
+step $B capture $victim --for 2s -o c.zip
+step $B trace $victim --for 2s -o t.zip
+step $B snapshot $victim -o s.zip
+step $B analyze c.zip --html r.html
+step $B analyze d.core
+step $B analyze d.dmp
+step $B compare c.zip c.zip
+step $B export c.zip --to speedscope -o c.json
+step $B redact app.log -o app.redacted
+! grep hunter2 app.redacted
+step $B explain
+step $B config
+step $B list
+step $B send c.zip --seal-only --to-key age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj -o c.age
+step $B watch --dry-run
+"#;
+
+/// Runs the verbs in a root file system; it needs a shell and `sleep` there, and root here.
+fn try_in(root: &Path, program: &Path) -> Outcome {
+    println!("{}:", root.display());
+    std::fs::copy(program, root.join("tmp/biopsy"))
+        .map_err(|error| format!("cannot copy to `{}`: {error}", root.display()))?;
+    let mut mounts = Command::new("unshare");
+    mounts.args(["--mount", "--pid", "--fork", "sh", "-ec"]);
+    mounts.arg("mount -t proc proc \"$0/proc\"; mount --rbind /sys \"$0/sys\"; mount --rbind /dev \"$0/dev\"; exec chroot \"$0\" /bin/sh -c \"$1\"");
+    succeed(mounts.arg(root).arg(TRY))
+        .map(|()| println!("{}: all of it went", root.display()))
+        .map_err(|_| format!("`{}`: a step failed", root.display()))
 }

@@ -66,7 +66,7 @@ enum Command {
     /// Rebuilds what is in fixtures/
     Fixtures,
     /// The program as it is given away: one file, its digest, completions and manual pages
-    Dist,
+    Dist(dist::Options),
 }
 
 fn main() -> ExitCode {
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         Command::Vm(options) => vm::run(&options),
         Command::Distribution(options) => distribution::run(&options),
         Command::Fixtures => fixtures::run(),
-        Command::Dist => dist::run(),
+        Command::Dist(options) => dist::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -204,7 +204,7 @@ mod tests {
             // The first byte of each is not in memory.
             let part = |mapping| {
                 let range: Range<u64> = Mapping::range(mapping);
-                Part { mapping, runs: Vec::from([range.start + 1..range.end]), kind: MemoryKind::Stacks }
+                Part { mapping, runs: vec![range.start + 1..range.end; 1], kind: MemoryKind::Stacks }
             };
             let parts = Parts { parts: mappings.iter().map(part).collect(), managed: &[], warnings: Vec::new() };
             let is_there = |at: &u64| mappings.iter().any(|one| one.contains(*at) && one.start != *at);

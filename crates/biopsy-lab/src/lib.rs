@@ -27,6 +27,7 @@ pub mod out;
 pub mod people;
 pub mod place;
 pub mod requests;
+pub mod same;
 pub mod serve;
 pub mod storage;
 pub mod store;

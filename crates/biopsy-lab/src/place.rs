@@ -7,6 +7,7 @@
 //! lab.keys/signing    signs requests, receipts and certificates
 //! lab.keys/webhook    signs notices
 //! lab.keys/people     second factors of people are derived from it
+//! lab.keys/same       equal crashes are found by digests under it
 //! ```
 
 use std::fs::{self, DirBuilder, File};
@@ -99,6 +100,14 @@ impl Lab {
     /// It cannot be read or made.
     pub fn second_factor_key(&self) -> Result<[u8; 32], LabError> {
         kept_secret(&self.keys.folder().join("people"))
+    }
+
+    /// What signatures of crashes are digested under: a database alone gives none away.
+    ///
+    /// # Errors
+    /// It cannot be read or made.
+    pub fn same_key(&self) -> Result<[u8; 32], LabError> {
+        kept_secret(&self.keys.folder().join("same"))
     }
 }
 

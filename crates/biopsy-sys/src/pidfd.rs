@@ -107,7 +107,7 @@ impl PidFd {
     /// Before Linux 6.15 the kernel does not tell.
     pub fn exit(&self) -> io::Result<Option<Exit>> {
         /// `_IOWR(0xff, 11, struct pidfd_info)`.
-        const GET_INFO: libc::Ioctl = 0xc040_ff0b;
+        const GET_INFO: libc::Ioctl = 0xc040_ff0b_u32 as libc::Ioctl; // int for musl
         const { assert!(size_of::<Info>() == 0x40) };
         let mut info = Info { mask: INFO_EXIT, ..Info::default() };
         // SAFETY: the kernel reads and writes one `pidfd_info` of the size that stands in the request; `info` is one, and outlives the

@@ -13,6 +13,7 @@ use crate::delete;
 use crate::error::LabError;
 use crate::people::Right;
 use crate::place::Lab;
+use crate::same;
 
 /// The report has its script inside; it may draw, and reach nothing.
 const POLICY_OF_REPORT: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
@@ -65,6 +66,9 @@ pub(super) async fn one(
             "<p><a href=\"/case/{shown}/certificate\">The certificate of its deletion</a></p>"
         ));
     }
+    if visitor.roles.may(Right::Read) {
+        middle.push_str(&equals(&lab, &case.id).await?);
+    }
     if visitor.roles.may(Right::Read) && objects.iter().any(|object| object.kind.starts_with("report.")) {
         middle.push_str(&format!(
             "<iframe sandbox=\"allow-scripts\" title=\"report\" src=\"/case/{shown}/report\"></iframe>"
@@ -80,6 +84,25 @@ pub(super) async fn one(
     }
     let body = format!("<h1>Case {shown}</h1><p>It is {}.{until}</p>{middle}", escape(&case.state));
     Ok(visitor.page(&case.id, &body))
+}
+
+/// Which other cases crashed the same way.
+async fn equals(lab: &Lab, case: &str) -> Result<String, LabError> {
+    let Some(others) = same::others(lab, case).await? else { return Ok(String::new()) };
+    let links: Vec<String> = others
+        .newest
+        .iter()
+        .map(|id| escape(id))
+        .map(|id| format!("<a href=\"/case/{id}\">{id}</a>"))
+        .collect();
+    let rest = others.count - i64::try_from(links.len()).unwrap_or(i64::MAX);
+    let rest = if rest > 0 { format!(" and {rest} before") } else { String::new() };
+    let since = when(others.since);
+    Ok(format!(
+        "<p>It crashed the same way as {} others since {since}: {}{rest}.</p>",
+        others.count,
+        links.join(", ")
+    ))
 }
 
 /// What happened to it, and who read what of it.

@@ -9,6 +9,7 @@ mod intake;
 mod interop;
 mod notices;
 mod pages;
+mod same;
 mod slow;
 mod support;
 mod worker;

@@ -1,0 +1,150 @@
+//! Cases that are the same: crashes with equal signatures meet across cases.
+//!
+//! The text of a signature stays in the sealed report. The database has a digest of it under a key that is in neither database nor storage:
+//! equals are found by it, and a back-up does not give away what a case was about that was deleted since.
+
+use std::collections::BTreeSet;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::Deserialize;
+use sha2::Sha256;
+use sqlx::{Any, Transaction};
+
+use crate::error::LabError;
+use crate::place::{Lab, now};
+
+/// Most signatures that one report may have: it was made by a process that read a hostile file.
+const MOST: usize = 64;
+/// Most that are named.
+const MOST_NAMED: i64 = 20;
+
+/// What a report is read for.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Thin {
+    dumps: Vec<ThinDump>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ThinDump {
+    signature: Option<ThinSignature>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ThinSignature {
+    text: String,
+    version: u32,
+}
+
+/// Other cases with a signature that this one has.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Others {
+    /// How many.
+    pub count: i64,
+    /// When the first of them was analysed.
+    pub since: i64,
+    /// The newest of them.
+    pub newest: Vec<String>,
+}
+
+/// Digests of the signatures in a report. Rules of different versions give different ones.
+#[must_use]
+pub fn marks(report: &str, key: &[u8; 32]) -> BTreeSet<Vec<u8>> {
+    let thin: Thin = serde_json::from_str(report).unwrap_or_default();
+    let signatures = thin.dumps.into_iter().filter_map(|dump| dump.signature);
+    signatures
+        .filter(|signature| !signature.text.is_empty())
+        .take(MOST)
+        .map(|signature| {
+            let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length will do");
+            mac.update(&signature.version.to_le_bytes());
+            mac.update(signature.text.as_bytes());
+            mac.finalize().into_bytes().to_vec()
+        })
+        .collect()
+}
+
+/// Writes down what the signatures in a case's report are.
+///
+/// # Errors
+/// The database refuses.
+pub async fn note(
+    within: &mut Transaction<'static, Any>,
+    case: &str,
+    marks: BTreeSet<Vec<u8>>,
+) -> Result<(), LabError> {
+    for digest in marks {
+        sqlx::query("INSERT INTO marks (digest, case_id, seen) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
+            .bind(digest)
+            .bind(case)
+            .bind(now())
+            .execute(&mut **within)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Which other cases have a signature that this one has; `None`: none has.
+///
+/// # Errors
+/// The database refuses.
+pub async fn others(lab: &Lab, case: &str) -> Result<Option<Others>, LabError> {
+    let (count, since): (i64, Option<i64>) = sqlx::query_as(
+        "SELECT COUNT(DISTINCT m.case_id), MIN(m.seen) FROM marks own JOIN marks m ON m.digest = own.digest
+         WHERE own.case_id = $1 AND m.case_id <> own.case_id",
+    )
+    .bind(case)
+    .fetch_one(lab.store.pool())
+    .await?;
+    let Some(since) = since else { return Ok(None) };
+    let newest: Vec<(String,)> = sqlx::query_as(
+        "SELECT m.case_id FROM marks own JOIN marks m ON m.digest = own.digest
+         WHERE own.case_id = $1 AND m.case_id <> own.case_id GROUP BY m.case_id ORDER BY MAX(m.seen) DESC, m.case_id LIMIT $2",
+    )
+    .bind(case)
+    .bind(MOST_NAMED)
+    .fetch_all(lab.store.pool())
+    .await?;
+    Ok(Some(Others { count, since, newest: newest.into_iter().map(|(id,)| id).collect() }))
+}
+
+/// A case that is deleted is the same as none.
+pub(crate) async fn forget(within: &mut Transaction<'static, Any>, case: &str) -> Result<(), LabError> {
+    sqlx::query("DELETE FROM marks WHERE case_id = $1").bind(case).execute(&mut **within).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(text: &str, version: u32) -> String {
+        format!(
+            r#"{{"dumps": [{{"signature": {{"text": "{text}", "version": {version}, "frames": []}}}}, {{}}]}}"#
+        )
+    }
+
+    #[test]
+    fn equal_signatures_of_one_version_under_one_key_are_equal() {
+        let marks_of = |text, version, key| marks(&report(text, version), &[key; 32]);
+        let one = marks_of("raise | abort", 1, 0);
+        assert_eq!(one.len(), 1);
+        assert_eq!(one, marks_of("raise | abort", 1, 0));
+        for other in
+            [marks_of("raise", 1, 0), marks_of("raise | abort", 2, 0), marks_of("raise | abort", 1, 1)]
+        {
+            assert!(one.is_disjoint(&other));
+        }
+    }
+
+    #[test]
+    fn a_report_without_any_has_none() {
+        for text in ["", "{}", "[]", r#"{"dumps": 3}"#, &report("", 1)] {
+            assert!(marks(text, &[0; 32]).is_empty(), "{text}");
+        }
+        let many = vec![r#"{"signature": {"text": "a"}}"#; 1000].join(",");
+        assert_eq!(marks(&format!(r#"{{"dumps": [{many}]}}"#), &[0; 32]).len(), 1);
+    }
+}

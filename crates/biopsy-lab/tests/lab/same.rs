@@ -1,0 +1,50 @@
+//! Equal crashes meet across cases, as long as the cases are there.
+
+use biopsy_lab::{delete, same};
+
+use crate::support::{Running, send};
+
+fn note(running: &Running, case: &str, signature: &str) {
+    let key = running.lab.same_key().unwrap();
+    let report = format!(r#"{{"dumps": [{{"signature": {{"text": "{signature}", "version": 1}}}}]}}"#);
+    running.wait_for(async {
+        let mut within = running.lab.store.begin().await.unwrap();
+        same::note(&mut within, case, same::marks(&report, &key)).await.unwrap();
+        within.commit().await.unwrap();
+    });
+}
+
+#[test]
+fn equal_crashes_are_named_until_their_case_is_deleted() {
+    let running = Running::start();
+    for (case, signature) in
+        [("4711", "worker | abort"), ("4712", "worker | abort"), ("4713", "main | raise")]
+    {
+        let link = running.ask(case);
+        send(&link, b"the evidence", &running.path(&format!("{case}.age"))).unwrap();
+        note(&running, case, signature);
+        // Analysed again: it is the same case.
+        note(&running, case, signature);
+    }
+    let others = |case: &str| running.wait_for(same::others(&running.lab, case)).unwrap();
+    let found = others("4711").unwrap();
+    assert_eq!((found.count, found.newest), (1, vec!["4712".to_owned()]));
+    assert_eq!(others("4713"), None);
+
+    let rows = |case: &'static str| -> Vec<(Vec<u8>,)> {
+        let query = sqlx_rows(&running, case);
+        running.wait_for(query)
+    };
+    assert!(rows("4712").iter().all(|(digest,)| digest.len() == 32), "digests, and no text");
+    running.wait_for(delete::case(&running.lab, "4712", "test", "it has served")).unwrap();
+    assert_eq!(others("4711"), None);
+    assert!(rows("4712").is_empty());
+}
+
+async fn sqlx_rows(running: &Running, case: &str) -> Vec<(Vec<u8>,)> {
+    sqlx::query_as("SELECT digest FROM marks WHERE case_id = $1")
+        .bind(case)
+        .fetch_all(running.lab.store.pool())
+        .await
+        .unwrap()
+}
