@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn ranges_that_overlap_are_no_panic() {
-        let hostile = vec![0..u64::MAX, 0..u64::MAX, 5..3, 0..u64::MAX];
+        let hostile = vec![0..u64::MAX, 0..u64::MAX, std::ops::Range { start: 5, end: 3 }, 0..u64::MAX];
         assert_eq!(overlap(&hostile, &[0..u64::MAX, 0..u64::MAX]), u64::MAX);
     }
 

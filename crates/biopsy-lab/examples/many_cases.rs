@@ -5,6 +5,8 @@
 //! $ cargo run --release -p biopsy-lab --example many_cases -- FOLDER
 //! ```
 
+#![expect(clippy::print_stdout, reason = "an example that measures prints what it measured")]
+
 use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
