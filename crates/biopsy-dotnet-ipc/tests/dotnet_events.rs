@@ -100,7 +100,8 @@ fn assert_equal(trace: &RuntimeTrace, reference: &Value, runtime: &str) {
             }
         }
     }
-    let ended = trace.collections.items.iter().filter(|one| one.end.is_some());
+    // The stream may stop between the end of the last one and that of its pause: the reference does not count it then.
+    let ended = trace.collections.items.iter().filter(|one| one.end.is_some() && one.pause.0 > 0);
     let pause: u64 = ended.clone().map(|one| one.pause.0).sum();
     assert_eq!(ended.count() as u64, number("/gc/count"), "{runtime}: collections");
     let expected = reference.pointer("/gc/pauseMs").and_then(Value::as_f64).unwrap();
