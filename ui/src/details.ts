@@ -99,13 +99,14 @@ export function context(page: Page): HTMLElement {
     growing.length > 0
       ? h('p', { class: 'note' }, 'Growing steadily: ', growing.map((trend, index) => [index > 0 ? ', ' : '', h('b', null, `${trend.key} ${trend.column}`)]), '.')
       : null,
-    h('h3', null, 'Redaction'),
+    h('h3', { id: 'privacy' }, 'Privacy'),
     h(
       'p',
       { class: 'note' },
       redacted > 0
         ? `${counted(redacted, 'value was', 'values were')} masked before anything was written; values are never in the recording.`
         : 'Nothing was found that had to be masked.',
+      personal(report.recording.command ?? []),
     ),
     redacted > 0 ? redactions.element : null,
     (report.metrics.summary ?? []).length > 0
@@ -121,4 +122,12 @@ export function context(page: Page): HTMLElement {
       ),
     ),
   );
+}
+
+/// Whether personal data was masked. What other tools wrote has no command of ours.
+function personal(command: string[]): string {
+  if (command.length === 0) return '';
+  return command.includes('--anonymize')
+    ? ' Personal data was masked, too.'
+    : ' Personal data (addresses, e-mail, names of hosts and people) was not looked for: capture --anonymize does.';
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use biopsy_dotnet_ipc::{DiagnosticPort, IpcError};
 use biopsy_model::Pid;
 use biopsy_model::process::RuntimeKind;
+use biopsy_redact::{Options, Redactor};
 use biopsy_target::{Allowed, Check, CpuReading, Facts, ProcRoot, Status, Surveyed, survey};
 
 /// Time between the two readings of CPU time.
@@ -23,7 +24,8 @@ pub struct Row {
     pub events: Option<Allowed>,
 }
 
-/// The processes, but for those of the kernel unless these are wanted. `filter`: those that match, and all below them.
+/// The processes, but for those of the kernel unless these are wanted. `filter`: those that match, and all below them. Their arguments
+/// are masked as in a recording: what is printed here is pasted into tickets.
 ///
 /// # Errors
 /// `/proc` is not there.
@@ -31,12 +33,18 @@ pub fn processes(kernel: bool, filter: Option<&str>) -> io::Result<Vec<Row>> {
     let root = ProcRoot::live();
     let facts = Facts::read(&root);
     let before = CpuReading::take(&root);
-    std::thread::sleep(CPU_INTERVAL);
+    let begun = Instant::now();
+    let redactor = Redactor::new(Options::default()).map_err(io::Error::other)?;
+    std::thread::sleep(CPU_INTERVAL.saturating_sub(begun.elapsed()));
     let after = CpuReading::take(&root);
     let mut processes = survey(&root, &facts)?;
     processes.retain(|process| kernel || !process.is_kernel_thread);
     if let Some(filter) = filter {
         keep_matching(&mut processes, filter);
+    }
+    for process in &mut processes {
+        let arguments = &mut process.info.command_line;
+        *arguments = redactor.command_line(arguments).args;
     }
     let cores = |process: &Surveyed| after.cores_since(&before, &process.info.key);
     let row = |process: Surveyed| Row { cores: cores(&process), events: events(&process), process };

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use biopsy_model::process::ProcessInfo;
 use biopsy_model::{Pid, ProcessKey};
-use biopsy_target::Selector;
+use biopsy_redact::{Options, Redactor};
+use biopsy_target::{FindError, Selector};
 
 use crate::failure::{Failure, FailureKind};
 
@@ -23,9 +24,21 @@ pub struct Target {
 /// It is none of these ([`FailureKind::Usage`]); there is no such process, or several ([`FailureKind::Target`]).
 pub fn find(text: &str) -> Result<Target, Failure> {
     let selector = parse(text)?;
-    let found = biopsy_target::find(&selector)
-        .map_err(|error| Failure::from_error(FailureKind::Target, &error).with_hint(error.hint()))?;
+    let found = biopsy_target::find(&selector).map_err(not_found)?;
     Ok(Target::of(&selector, found.info))
+}
+
+/// No process, or several. What is shown of their arguments is masked as in a recording.
+pub(crate) fn not_found(mut error: FindError) -> Failure {
+    if let FindError::Ambiguous { candidates, .. } = &mut error {
+        let redactor = Redactor::new(Options::default()).ok();
+        for candidate in candidates {
+            let words: Vec<String> = candidate.command.split(' ').map(str::to_owned).collect();
+            let masked = redactor.as_ref().map(|redactor| redactor.command_line(&words).args.join(" "));
+            candidate.command = masked.unwrap_or_else(|| candidate.name.clone());
+        }
+    }
+    Failure::from_error(FailureKind::Target, &error).with_hint(error.hint())
 }
 
 pub(crate) fn parse(text: &str) -> Result<Selector, Failure> {

@@ -6,6 +6,7 @@ mod escape;
 mod footprint;
 pub(crate) mod heap;
 mod managed;
+mod privacy;
 mod recorded;
 mod runtimes;
 

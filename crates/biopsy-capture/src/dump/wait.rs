@@ -57,8 +57,7 @@ fn find(plan: &DumpPlan, stop: &AtomicBool) -> Result<Option<Subject>, Failure> 
         return Subject::of(target::find(&plan.target)?, plan.tree).map(Some);
     }
     let selector = target::parse(&plan.target)?;
-    let found = triggers::wait_for(&selector, LOOK_EVERY, stop)
-        .map_err(|error| Failure::from_error(FailureKind::Target, &error).with_hint(error.hint()))?;
+    let found = triggers::wait_for(&selector, LOOK_EVERY, stop).map_err(target::not_found)?;
     found.map(|found| Subject::of(Target::of(&selector, found.info), plan.tree)).transpose()
 }
 

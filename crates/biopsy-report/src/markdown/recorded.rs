@@ -2,6 +2,7 @@
 
 use super::allocations;
 use super::escape::{code, plain};
+use super::privacy;
 use super::runtimes::{self, ROWS};
 use crate::units::{bytes, count, counted, duration, ratio, seconds, share};
 use crate::{when, words};
@@ -55,6 +56,7 @@ pub(super) fn body(text: &mut String, capture: &Capture, analysis: &Analysis) {
     allocations::write(text, analysis);
     logs(text, capture, analysis);
     completeness(text, capture, analysis);
+    privacy::write(text, capture);
 }
 
 /// The functions with most CPU time of their own.
@@ -232,10 +234,6 @@ fn completeness(text: &mut String, capture: &Capture, analysis: &Analysis) {
     }
     for warning in &capture.warnings {
         let _ = writeln!(text, "- warning: {} ({})", plain(&warning.message), code(&warning.code));
-    }
-    let redacted: u64 = capture.redactions.iter().fold(0, |sum, row| sum.saturating_add(row.count));
-    if redacted > 0 {
-        let _ = writeln!(text, "- {} masked by redaction", counted(redacted, "value", "values"));
     }
 }
 

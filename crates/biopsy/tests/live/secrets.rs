@@ -101,6 +101,37 @@ fn names_of_a_process_command_no_terminal_whatever_is_asked() {
     target.stop();
 }
 
+/// Lists of processes and error messages are pasted into tickets.
+#[test]
+fn arguments_are_shown_without_their_secrets() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let folder = temp_dir("arguments");
+    let start = |number: u32| {
+        let mut command = Command::new(compile_c("named", include_str!("named.c"), &["-O1"]));
+        command.args([
+            "shown-masked",
+            "thread",
+            &format!("file-{number}"),
+            "--password=Tr0ub4dor-of-the-shop",
+        ]);
+        command.args(["--api-key", "k9vQ2mX7pL4rT8wZ"]).current_dir(folder.path());
+        TargetProcess::spawn(command)
+    };
+    let targets = [start(1), start(2)];
+    let pid = targets[0].pid().to_string();
+    for arguments in
+        [&["ps", &pid][..], &["ps", &pid, "--json"], &["ps", "shown-masked"], &["stacks", "shown-masked"]]
+    {
+        let said = said(&biopsy(arguments).output().unwrap());
+        assert!(said.contains("--password="), "{arguments:?}: {said}");
+        for secret in ["Tr0ub4dor", "k9vQ2mX7"] {
+            assert!(!said.contains(secret), "{arguments:?}: {said}");
+        }
+    }
+}
+
 #[test]
 fn what_stands_beside_memory_is_masked_in_a_scrubbed_dump() {
     if !require_all(LIVE) {
