@@ -129,5 +129,5 @@ function personal(command: string[]): string {
   if (command.length === 0) return '';
   return command.includes('--anonymize')
     ? ' Personal data was masked, too.'
-    : ' Personal data (addresses, e-mail, names of hosts and people) was not looked for: capture --anonymize does.';
+    : ' Personal data in texts (addresses, e-mail, names) was not looked for: capture --anonymize does.';
 }

@@ -11,12 +11,12 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use biopsy_lab::{Lab, same};
+use biopsy_lab::{Lab, signatures};
 
 const FILL: &str = "
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999999)
 INSERT INTO cases (id, key, state, created) SELECT 'case-' || i, 'none', 'analysed', i FROM n;
-INSERT INTO marks (digest, case_id, seen)
+INSERT INTO signatures (digest, case_id, seen)
     SELECT CAST(printf('%032d', CASE WHEN created % 10 = 0 THEN 0 ELSE 1 + created % 10007 END) AS BLOB), id, created FROM cases;
 ";
 
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let mut most = 0;
         for i in 0..100 {
             let began = Instant::now();
-            let others = same::others(&lab, &format!("case-{}", first + i * step)).await?;
+            let others = signatures::others(&lab, &format!("case-{}", first + i * step)).await?;
             times.push(began.elapsed());
             most = most.max(others.map_or(0, |others| others.count));
         }

@@ -13,7 +13,7 @@ use crate::cases;
 use crate::error::LabError;
 use crate::notices;
 use crate::place::{Lab, now};
-use crate::same;
+use crate::signatures;
 
 /// Deletes a case; gives the signed certificate. One that was deleted gives the same again.
 ///
@@ -77,7 +77,7 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         .execute(&mut *within)
         .await?;
     sqlx::query("DELETE FROM jobs WHERE case_id = $1").bind(id).execute(&mut *within).await?;
-    same::forget(&mut within, id).await?;
+    signatures::forget(&mut within, id).await?;
     let change = lab.keys.change(&mut within).await?;
     let log_head = audit::write(&mut within, Entry { who, what: "deleted", of: id, detail: reason }).await?;
     let certificate = Certificate {

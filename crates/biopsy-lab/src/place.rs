@@ -7,7 +7,7 @@
 //! lab.keys/signing    signs requests, receipts and certificates
 //! lab.keys/webhook    signs notices
 //! lab.keys/people     second factors of people are derived from it
-//! lab.keys/same       equal crashes are found by digests under it
+//! lab.keys/signatures equal crashes are found by digests under it
 //! ```
 
 use std::fs::{self, DirBuilder, File};
@@ -106,8 +106,8 @@ impl Lab {
     ///
     /// # Errors
     /// It cannot be read or made.
-    pub fn same_key(&self) -> Result<[u8; 32], LabError> {
-        kept_secret(&self.keys.folder().join("same"))
+    pub fn signature_key(&self) -> Result<[u8; 32], LabError> {
+        kept_secret(&self.keys.folder().join("signatures"))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cases;
 use crate::error::{LabError, in_words};
 use crate::notices;
 use crate::place::{Lab, now};
-use crate::same;
+use crate::signatures;
 
 /// How long an analysis may take.
 const LONGEST: Duration = Duration::from_secs(900);
@@ -116,8 +116,8 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
     let reports = tokio::task::spawn_blocking(move || run(held.as_ref(), &identity))
         .await
         .map_err(|_| LabError::Worker("it was ended".to_owned()))??;
-    let key = lab.same_key()?;
-    let marks = reports.json.as_deref().map(|json| same::marks(json, &key)).unwrap_or_default();
+    let key = lab.signature_key()?;
+    let digests = reports.json.as_deref().map(|json| signatures::digests(json, &key)).unwrap_or_default();
     let kinds =
         [("report.html", reports.html), ("report.json", reports.json), ("report.md", Some(reports.markdown))];
     let mut made = Vec::new();
@@ -154,7 +154,7 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
         .execute(&mut *within)
         .await?;
     }
-    same::note(&mut within, &case.id, marks).await?;
+    signatures::note(&mut within, &case.id, digests).await?;
     sqlx::query("UPDATE cases SET state = 'analysed' WHERE id = $1")
         .bind(&case.id)
         .execute(&mut *within)

@@ -5,7 +5,7 @@ use std::io::{Result, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes a file in the place of the one that is there, down to the disk. Its folder is there. `mode`: none of this user alone.
+/// Writes a file in the place of the one that is there, down to the disk. Its folder is there. `mode`: its permissions; `None`: for this user alone.
 pub(crate) fn write(path: &Path, text: &str, mode: Option<u32>) -> Result<()> {
     let mut file =
         tempfile::Builder::new().prefix(".biopsy-").tempfile_in(path.parent().unwrap_or(Path::new("/")))?;

@@ -13,7 +13,7 @@ use crate::delete;
 use crate::error::LabError;
 use crate::people::Right;
 use crate::place::Lab;
-use crate::same;
+use crate::signatures;
 
 /// The report has its script inside; it may draw, and reach nothing.
 const POLICY_OF_REPORT: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
@@ -88,7 +88,7 @@ pub(super) async fn one(
 
 /// Which other cases crashed the same way.
 async fn equals(lab: &Lab, case: &str) -> Result<String, LabError> {
-    let Some(others) = same::others(lab, case).await? else { return Ok(String::new()) };
+    let Some(others) = signatures::others(lab, case).await? else { return Ok(String::new()) };
     let links: Vec<String> = others
         .newest
         .iter()
@@ -96,10 +96,11 @@ async fn equals(lab: &Lab, case: &str) -> Result<String, LabError> {
         .map(|id| format!("<a href=\"/case/{id}\">{id}</a>"))
         .collect();
     let rest = others.count - i64::try_from(links.len()).unwrap_or(i64::MAX);
-    let rest = if rest > 0 { format!(" and {rest} before") } else { String::new() };
+    let rest = if rest > 0 { format!(" and {rest} older") } else { String::new() };
     let since = when(others.since);
+    let cases = if others.count == 1 { "case" } else { "cases" };
     Ok(format!(
-        "<p>It crashed the same way as {} others since {since}: {}{rest}.</p>",
+        "<p>It crashed the same way as {} other {cases} since {since}: {}{rest}.</p>",
         others.count,
         links.join(", ")
     ))

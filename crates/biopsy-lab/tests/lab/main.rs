@@ -9,7 +9,7 @@ mod intake;
 mod interop;
 mod notices;
 mod pages;
-mod same;
+mod signatures;
 mod slow;
 mod support;
 mod worker;

@@ -36,7 +36,7 @@ pub(super) fn write(text: &mut String, capture: &Capture) {
         [] => "",
         command if command.iter().any(|word| word == ANONYMIZE) => " Personal data was masked, too.",
         _ => {
-            " Personal data (addresses, e-mail, names of hosts and people) was not looked for: `capture --anonymize` does."
+            " Personal data in texts (addresses, e-mail, names) was not looked for: `capture --anonymize` does."
         }
     };
     let _ = writeln!(text, "{masked}{personal}");

@@ -90,7 +90,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if let Some(kept) = kept.filter(|_| !fills) {
         evidence.push(fact(
             format!(
-                "what is left after a collection grew by {} only: its managed heap keeps nothing of it so far",
+                "what is left after a collection grew by {} only: most of the growth is room of the runtime, compiled code or native memory",
                 bytes(kept.max(0.0))
             ),
             Some(Value::Bytes(kept)),

@@ -1,15 +1,15 @@
 //! Equal crashes meet across cases, as long as the cases are there.
 
-use biopsy_lab::{delete, same};
+use biopsy_lab::{delete, signatures};
 
 use crate::support::{Running, send};
 
 fn note(running: &Running, case: &str, signature: &str) {
-    let key = running.lab.same_key().unwrap();
+    let key = running.lab.signature_key().unwrap();
     let report = format!(r#"{{"dumps": [{{"signature": {{"text": "{signature}", "version": 1}}}}]}}"#);
     running.wait_for(async {
         let mut within = running.lab.store.begin().await.unwrap();
-        same::note(&mut within, case, same::marks(&report, &key)).await.unwrap();
+        signatures::note(&mut within, case, signatures::digests(&report, &key)).await.unwrap();
         within.commit().await.unwrap();
     });
 }
@@ -26,7 +26,7 @@ fn equal_crashes_are_named_until_their_case_is_deleted() {
         // Analysed again: it is the same case.
         note(&running, case, signature);
     }
-    let others = |case: &str| running.wait_for(same::others(&running.lab, case)).unwrap();
+    let others = |case: &str| running.wait_for(signatures::others(&running.lab, case)).unwrap();
     let found = others("4711").unwrap();
     assert_eq!((found.count, found.newest), (1, vec!["4712".to_owned()]));
     assert_eq!(others("4713"), None);
@@ -42,7 +42,7 @@ fn equal_crashes_are_named_until_their_case_is_deleted() {
 }
 
 async fn sqlx_rows(running: &Running, case: &str) -> Vec<(Vec<u8>,)> {
-    sqlx::query_as("SELECT digest FROM marks WHERE case_id = $1")
+    sqlx::query_as("SELECT digest FROM signatures WHERE case_id = $1")
         .bind(case)
         .fetch_all(running.lab.store.pool())
         .await

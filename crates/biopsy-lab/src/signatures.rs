@@ -1,4 +1,4 @@
-//! Cases that are the same: crashes with equal signatures meet across cases.
+//! Signatures of crashes: equal ones meet across cases.
 //!
 //! The text of a signature stays in the sealed report. The database has a digest of it under a key that is in neither database nor storage:
 //! equals are found by it, and a back-up does not give away what a case was about that was deleted since.
@@ -51,7 +51,7 @@ pub struct Others {
 
 /// Digests of the signatures in a report. Rules of different versions give different ones.
 #[must_use]
-pub fn marks(report: &str, key: &[u8; 32]) -> BTreeSet<Vec<u8>> {
+pub fn digests(report: &str, key: &[u8; 32]) -> BTreeSet<Vec<u8>> {
     let thin: Thin = serde_json::from_str(report).unwrap_or_default();
     let signatures = thin.dumps.into_iter().filter_map(|dump| dump.signature);
     signatures
@@ -73,15 +73,17 @@ pub fn marks(report: &str, key: &[u8; 32]) -> BTreeSet<Vec<u8>> {
 pub async fn note(
     within: &mut Transaction<'static, Any>,
     case: &str,
-    marks: BTreeSet<Vec<u8>>,
+    digests: BTreeSet<Vec<u8>>,
 ) -> Result<(), LabError> {
-    for digest in marks {
-        sqlx::query("INSERT INTO marks (digest, case_id, seen) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
-            .bind(digest)
-            .bind(case)
-            .bind(now())
-            .execute(&mut **within)
-            .await?;
+    for digest in digests {
+        sqlx::query(
+            "INSERT INTO signatures (digest, case_id, seen) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        )
+        .bind(digest)
+        .bind(case)
+        .bind(now())
+        .execute(&mut **within)
+        .await?;
     }
     Ok(())
 }
@@ -92,7 +94,7 @@ pub async fn note(
 /// The database refuses.
 pub async fn others(lab: &Lab, case: &str) -> Result<Option<Others>, LabError> {
     let (count, since): (i64, Option<i64>) = sqlx::query_as(
-        "SELECT COUNT(DISTINCT m.case_id), MIN(m.seen) FROM marks own JOIN marks m ON m.digest = own.digest
+        "SELECT COUNT(DISTINCT m.case_id), MIN(m.seen) FROM signatures own JOIN signatures m ON m.digest = own.digest
          WHERE own.case_id = $1 AND m.case_id <> own.case_id",
     )
     .bind(case)
@@ -100,7 +102,7 @@ pub async fn others(lab: &Lab, case: &str) -> Result<Option<Others>, LabError> {
     .await?;
     let Some(since) = since else { return Ok(None) };
     let newest: Vec<(String,)> = sqlx::query_as(
-        "SELECT m.case_id FROM marks own JOIN marks m ON m.digest = own.digest
+        "SELECT m.case_id FROM signatures own JOIN signatures m ON m.digest = own.digest
          WHERE own.case_id = $1 AND m.case_id <> own.case_id GROUP BY m.case_id ORDER BY MAX(m.seen) DESC, m.case_id LIMIT $2",
     )
     .bind(case)
@@ -110,9 +112,9 @@ pub async fn others(lab: &Lab, case: &str) -> Result<Option<Others>, LabError> {
     Ok(Some(Others { count, since, newest: newest.into_iter().map(|(id,)| id).collect() }))
 }
 
-/// A case that is deleted is the same as none.
+/// A case that is deleted has none.
 pub(crate) async fn forget(within: &mut Transaction<'static, Any>, case: &str) -> Result<(), LabError> {
-    sqlx::query("DELETE FROM marks WHERE case_id = $1").bind(case).execute(&mut **within).await?;
+    sqlx::query("DELETE FROM signatures WHERE case_id = $1").bind(case).execute(&mut **within).await?;
     Ok(())
 }
 
@@ -128,12 +130,12 @@ mod tests {
 
     #[test]
     fn equal_signatures_of_one_version_under_one_key_are_equal() {
-        let marks_of = |text, version, key| marks(&report(text, version), &[key; 32]);
-        let one = marks_of("raise | abort", 1, 0);
+        let digests_of = |text, version, key| digests(&report(text, version), &[key; 32]);
+        let one = digests_of("raise | abort", 1, 0);
         assert_eq!(one.len(), 1);
-        assert_eq!(one, marks_of("raise | abort", 1, 0));
+        assert_eq!(one, digests_of("raise | abort", 1, 0));
         for other in
-            [marks_of("raise", 1, 0), marks_of("raise | abort", 2, 0), marks_of("raise | abort", 1, 1)]
+            [digests_of("raise", 1, 0), digests_of("raise | abort", 2, 0), digests_of("raise | abort", 1, 1)]
         {
             assert!(one.is_disjoint(&other));
         }
@@ -142,9 +144,9 @@ mod tests {
     #[test]
     fn a_report_without_any_has_none() {
         for text in ["", "{}", "[]", r#"{"dumps": 3}"#, &report("", 1)] {
-            assert!(marks(text, &[0; 32]).is_empty(), "{text}");
+            assert!(digests(text, &[0; 32]).is_empty(), "{text}");
         }
         let many = vec![r#"{"signature": {"text": "a"}}"#; 1000].join(",");
-        assert_eq!(marks(&format!(r#"{{"dumps": [{many}]}}"#), &[0; 32]).len(), 1);
+        assert_eq!(digests(&format!(r#"{{"dumps": [{many}]}}"#), &[0; 32]).len(), 1);
     }
 }
