@@ -62,6 +62,56 @@ impl GeneralRegisters {
     }
 }
 
+/// System calls of x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`).
+mod number {
+    pub(super) const POLL: u64 = 7;
+    pub(super) const NANOSLEEP: u64 = 35;
+    pub(super) const FUTEX: u64 = 202;
+    pub(super) const RESTART: u64 = 219;
+    pub(super) const CLOCK_NANOSLEEP: u64 = 230;
+}
+
+impl GeneralRegisters {
+    /// Number of the system call that the thread is in; `None`: in none.
+    ///
+    /// A wait with a time limit that a stop or a signal broke off goes on as `restart_syscall`, with the arguments that it had
+    /// (restart_syscall(2), `handle_signal` in `arch/x86/kernel/signal.c`). Only four calls do that, and their arguments tell them
+    /// apart; where they do not, the number stays that of `restart_syscall`.
+    #[must_use]
+    pub fn system_call(&self) -> Option<u64> {
+        let called = (self.orig_rax < 4096).then_some(self.orig_rax)?;
+        Some(if called == number::RESTART { self.restarted().unwrap_or(called) } else { called })
+    }
+
+    fn restarted(&self) -> Option<u64> {
+        /// FUTEX_WAIT and FUTEX_WAIT_BITSET of `linux/futex.h`, without the flags, and FUTEX_PRIVATE_FLAG.
+        const WAIT: u64 = 0;
+        const WAIT_BITSET: u64 = 9;
+        const PRIVATE: u64 = 0x80;
+        const FUTEX_FLAGS: u64 = 0x180;
+        /// Clocks have small numbers, and no memory is below 64 KiB.
+        const CLOCKS: u64 = 16;
+        const LOWEST_ADDRESS: u64 = 0x1_0000;
+        /// Nobody polls more descriptors, and fewer than these are no address.
+        const DESCRIPTORS: u64 = LOWEST_ADDRESS;
+        let address = |value: u64| value >= LOWEST_ADDRESS && value < 1 << 63;
+        let Self { rdi, rsi, rdx, r10, r9, .. } = *self;
+        let any_bit = r9 as u32 == u32::MAX;
+        let waits = match rsi & !FUTEX_FLAGS {
+            WAIT => rsi & PRIVATE != 0,
+            WAIT_BITSET => rsi & PRIVATE != 0 || any_bit,
+            _ => false,
+        };
+        match () {
+            () if rdi < CLOCKS && address(rdx) => Some(number::CLOCK_NANOSLEEP),
+            () if waits && address(rdi) && rdi.is_multiple_of(4) && address(r10) => Some(number::FUTEX),
+            () if address(rdi) && (rsi == 0 || address(rsi)) => Some(number::NANOSLEEP),
+            () if rsi < DESCRIPTORS && (rdx as u32).cast_signed() > 0 => Some(number::POLL),
+            () => None,
+        }
+    }
+}
+
 /// A signal that a thread was stopped by or died of.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ThreadSignal {
@@ -91,4 +141,37 @@ pub struct Thread {
     pub signal: Option<ThreadSignal>,
     /// Blocked signals (bit 0 is signal 1), where known.
     pub blocked_signals: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Interrupted in this call, with six arguments.
+    fn inside(number: u64, arguments: [u64; 6]) -> GeneralRegisters {
+        let [rdi, rsi, rdx, r10, r8, r9] = arguments;
+        GeneralRegisters { orig_rax: number, rdi, rsi, rdx, r10, r8, r9, ..GeneralRegisters::default() }
+    }
+
+    #[test]
+    fn a_call_that_was_taken_up_again_is_the_one_it_was() {
+        const AT: u64 = 0x7f00_0000_1000;
+        let any = u64::from(u32::MAX);
+        let table: &[(&str, [u64; 6], u64)] = &[
+            ("pthread_cond_timedwait of glibc", [AT, 0x189, 0, AT + 64, 0, any], 202),
+            ("sem_timedwait of shared memory", [AT, 0x109, 0, AT + 64, 0, any], 202),
+            ("Rust's and Go's private wait", [AT + 4, 0x80, 2, AT + 64, 0, 0], 202),
+            ("a futex is four bytes wide: poll of 128", [AT + 2, 0x80, 250, AT + 64, 0, 0], 7),
+            ("poll of one, what is left in r10 does not count", [AT, 1, 5_000, AT, 0, 0], 7),
+            ("clock_nanosleep until a time", [1, 1, AT, 0, 0, 0], 230),
+            ("nanosleep", [AT, 0, 7, AT, 0, 0], 35),
+            ("nanosleep that wants to know what is left", [AT, AT + 16, 0, 0, 0, 0], 35),
+            ("none of them", [3, 5, 0, 0, 0, 0], 219),
+        ];
+        for (what, arguments, expected) in table {
+            assert_eq!(inside(219, *arguments).system_call(), Some(*expected), "{what}");
+            assert_eq!(inside(1, *arguments).system_call(), Some(1), "{what}: another call is what it says");
+        }
+        assert_eq!(inside(u64::MAX, [0; 6]).system_call(), None);
+    }
 }

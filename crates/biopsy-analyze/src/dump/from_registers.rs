@@ -34,7 +34,7 @@ pub(super) fn state(
     if code.is_some_and(|code| !matches!(code, [0x0f, 0x05] | [0xcd, 0x80] | [0x0f, 0x34])) {
         return ThreadState::Running;
     }
-    let number = u32::try_from(registers.orig_rax).ok().filter(|number| *number < 4096);
+    let number = registers.system_call().and_then(|number| u32::try_from(number).ok());
     match number {
         Some(number) if interrupted(registers.rax) || is_final(number) => {
             system_call::describe(image, number, registers, facts)

@@ -19,10 +19,10 @@ pub(super) struct Futex {
 
 /// Number of the system call that the thread is in.
 pub(super) fn system_call(memory: &Memory<'_>, registers: &GeneralRegisters) -> Option<u64> {
-    let inside = i64::try_from(registers.orig_rax).is_ok_and(|number| number < 1_000);
+    let number = registers.system_call()?;
     // Dumps seldom hold the text of files; it is read from the same file.
     let before = memory.array::<2>(registers.rip.checked_sub(2)?)?;
-    (inside && before == [0x0f, 0x05]).then_some(registers.orig_rax)
+    (before == [0x0f, 0x05]).then_some(number)
 }
 
 /// The futex that the thread waits at.

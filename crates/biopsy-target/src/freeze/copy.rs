@@ -173,7 +173,7 @@ fn locks(registers: &[GeneralRegisters]) -> Vec<Range<u64>> {
     const NR_FUTEX: u64 = 202;
     /// More than a lock has before or behind the word that is waited for.
     const LOCK: u64 = 64;
-    let waiting = registers.iter().filter(|one| one.orig_rax == NR_FUTEX);
+    let waiting = registers.iter().filter(|one| one.system_call() == Some(NR_FUTEX));
     let mut pages: Vec<Range<u64>> = waiting.map(|one| pages(one.rdi, LOCK)).collect();
     pages.sort_unstable_by_key(|range| range.start);
     pages.dedup();

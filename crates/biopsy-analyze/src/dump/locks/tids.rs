@@ -23,7 +23,7 @@ impl Tids {
     pub(in crate::dump) fn new(image: &dyn Image) -> Self {
         let mut at_futex = FxHashMap::default();
         for registers in image.threads().iter().filter_map(|thread| thread.registers.as_ref()) {
-            if registers.orig_rax == 202 {
+            if registers.system_call() == Some(202) {
                 *at_futex.entry(registers.rdi).or_default() += 1;
             }
         }
