@@ -145,7 +145,8 @@ fn strand(thread: &Thread, isolate: Isolate, registers: &GeneralRegisters, walk:
     let mut strand = Strand::new(StrandId(thread.tid.0.into()), StrandKind::Thread);
     strand.tid = Some(thread.tid);
     strand.name = thread.name.as_ref().map(|name| String::from_utf8_lossy(name).into_owned());
-    let waits_for_events = registers.system_call().is_some_and(|number| EVENT_WAITS.contains(&number)) && walk.frames.is_empty();
+    let waits_for_events =
+        registers.system_call().is_some_and(|number| EVENT_WAITS.contains(&number)) && walk.frames.is_empty();
     strand.state = match () {
         () if waits_for_events => StrandState::Waiting,
         () if walk.frames.is_empty() || isolate.exit.is_some() => StrandState::Native,

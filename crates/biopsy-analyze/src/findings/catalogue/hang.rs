@@ -141,7 +141,11 @@ pub(super) const STRANDS_WAIT: About = About {
 
 pub(super) const EQUAL_THREADS: About = About {
     means: "Many threads stand in the same place. A pool that waits for work looks like this; so do threads that pile up behind something.",
-    said: &[of_memory("20 threads or more stand in the same place (warning from 200)", "stacks")],
+    said: &[of_memory(
+        "20 threads or more stand in the same place (notice, warning from 200); 4 or more wait in the same place at a lock, condition or \
+         other futex with 8 functions of the program below it, which is the middle of work (notice)",
+        "stacks",
+    )],
     disproved_by: "It is the place where the pool waits for work.",
     to_do: &["Compare with a second look: do they grow, and do they still stand there?"],
 };

@@ -49,7 +49,8 @@ fn find_of_one(image: &dyn Image, kind: CoreKind, thread: &Thread, wanted: &mut 
         wanted.add(start, 2 * AROUND_THREAD_POINTER, Class::Stacks);
     }
     // The lock that it waits for: who holds it is written in it.
-    if kind == CoreKind::Stacks && registers.system_call().is_some_and(|number| FUTEX_CALLS.contains(&number)) {
+    if kind == CoreKind::Stacks && registers.system_call().is_some_and(|number| FUTEX_CALLS.contains(&number))
+    {
         wanted.add(registers.rdi.saturating_sub(AROUND_FUTEX), 2 * AROUND_FUTEX, Class::Stacks);
     }
     // The instructions that were running, for those who look at registers in the dump of a stack.

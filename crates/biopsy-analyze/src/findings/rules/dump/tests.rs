@@ -213,6 +213,32 @@ fn equal_threads() {
 }
 
 #[test]
+fn threads_that_pile_up_in_the_middle_of_their_work() {
+    let id = FindingId::EqualThreads;
+    let piled = |count: usize, functions: usize, wait: WaitKind| {
+        let mut analysis = crowd(count + 2);
+        analysis.threads.iter_mut().take(count).for_each(|thread| thread.state = waits(wait));
+        let frames = |innermost: &str| -> Vec<FrameRow> {
+            let way = (1..functions).map(|at| frame(&format!("step_{at}"), false));
+            std::iter::once(frame(innermost, false)).chain(way).collect()
+        };
+        let waiting = StackGroup { frames: frames("lock_wait"), ..group(0..count, functions) };
+        let other = StackGroup { frames: frames("sleep_for_user"), ..group(count..count + 1, functions) };
+        let idle = group(count + 1..count + 2, 3);
+        DumpAnalysis { groups: vec![waiting, other, idle], ..analysis }
+    };
+    check(id, &[(3, None), (4, Some(Notice)), (12, Some(Notice))], |count| piled(count, 9, WaitKind::Futex));
+    check(id, &[(7, None), (8, Some(Notice))], |functions| piled(12, functions, WaitKind::Futex));
+    check(id, &[(WaitKind::Input, None), (WaitKind::Events, None)], |wait| piled(12, 9, wait));
+    let found = finding(&piled(12, 9, WaitKind::Futex), id).expect("they pile up");
+    assert_eq!(found.title, "12 threads of 14 are held up in the middle of their work in `lock_wait`");
+    let evidence: Vec<&str> = found.evidence.iter().map(|one| one.text.as_str()).collect();
+    assert!(evidence.iter().any(|text| text.contains("`lock_wait` ← `step_1` ← `step_2`")), "{evidence:?}");
+    let may_have = evidence.iter().filter(|text| text.contains("it may have what they wait for")).count();
+    assert_eq!(may_have, 1, "the one at work, not the idle one: {evidence:?}");
+}
+
+#[test]
 fn many_threads() {
     let table = [(499, None), (500, Some(Notice)), (1_999, Some(Notice)), (2_000, Some(Warning))];
     check(FindingId::ManyThreads, &table, crowd);
