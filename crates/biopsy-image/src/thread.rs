@@ -106,7 +106,7 @@ impl GeneralRegisters {
             () if rdi < CLOCKS && address(rdx) => Some(number::CLOCK_NANOSLEEP),
             () if waits && address(rdi) && rdi.is_multiple_of(4) && address(r10) => Some(number::FUTEX),
             () if address(rdi) && (rsi == 0 || address(rsi)) => Some(number::NANOSLEEP),
-            () if rsi < DESCRIPTORS && (rdx as u32).cast_signed() > 0 => Some(number::POLL),
+            () if (rdi == 0 || address(rdi)) && rsi < DESCRIPTORS && rdx as u32 != 0 => Some(number::POLL),
             () => None,
         }
     }
@@ -163,6 +163,8 @@ mod tests {
             ("Rust's and Go's private wait", [AT + 4, 0x80, 2, AT + 64, 0, 0], 202),
             ("a futex is four bytes wide: poll of 128", [AT + 2, 0x80, 250, AT + 64, 0, 0], 7),
             ("poll of one, what is left in r10 does not count", [AT, 1, 5_000, AT, 0, 0], 7),
+            ("poll without a limit, which is taken up the same way", [AT, 2, any, AT, 0, 0], 7),
+            ("poll of none: a sleep", [0, 0, 100, AT, 0, 0], 7),
             ("clock_nanosleep until a time", [1, 1, AT, 0, 0, 0], 230),
             ("nanosleep", [AT, 0, 7, AT, 0, 0], 35),
             ("nanosleep that wants to know what is left", [AT, AT + 16, 0, 0, 0, 0], 35),

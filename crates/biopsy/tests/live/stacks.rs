@@ -207,6 +207,35 @@ fn several_looks_tell_who_is_stuck_from_who_waits_anew() {
     }
 }
 
+/// A stop ends such a wait, and the kernel takes it up again under another name: every look after the first sees that.
+#[test]
+fn waits_with_a_limit_are_known_at_every_look() {
+    if !require_all(&[Privilege::Cc, Privilege::Ptrace]) {
+        return;
+    }
+    let program = compile_c("timed", include_str!("timed.c"), &["-O1"]);
+    let mut target = TargetProcess::spawn(Command::new(program));
+    let survival = Survival::before(target.pid());
+    let expected = [
+        ("timed", "waits for descriptor 0"),
+        ("condition", "condition variable"),
+        ("semaphore", "semaphore"),
+        ("pipe", "waits for descriptor"),
+        ("asleep", "sleeps"),
+    ];
+    for look in 1..=3 {
+        let report = report(target.pid());
+        for (name, words) in expected {
+            let all = report["dumps"][0]["threads"].as_array().unwrap();
+            let thread = all.iter().find(|thread| thread["name"] == name).expect("is there");
+            assert!(thread.to_string().contains(words), "look {look}: `{words}` is missing: {thread:#}");
+            assert!(!thread.to_string().contains("interrupted"), "look {look}: {thread:#}");
+        }
+    }
+    survival.assert_unharmed();
+    target.stop();
+}
+
 #[test]
 fn a_process_that_is_not_there_is_said_to_be_missing() {
     let text = complaint(&mut biopsy(["stacks", "no-such-process-anywhere"]));

@@ -1,7 +1,7 @@
 //! Many threads stand in the same place.
 
 use crate::dump::{DumpAnalysis, StackGroup, WaitKind};
-use crate::findings::dump::{NAMED, at, place, share};
+use crate::findings::dump::{NAMED, at, share};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use crate::whose::Whose;
@@ -63,24 +63,31 @@ fn piled_up(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     let others = analysis.groups.iter().filter(|other| *other != group && at_work(other));
     let others = others.flat_map(|other| &other.members).filter_map(|index| analysis.threads.get(*index));
-    evidence.extend(others.take(NAMED).map(|thread| {
-        let place = place(analysis, thread.tid).map_or(String::new(), |place| format!(", in {place}"));
-        at(
-            Reference::Thread(thread.tid),
-            format!(
-                "also in the middle of work, so it may have what they wait for: {}{place}",
-                thread.label()
-            ),
-        )
-    }));
-    Some(finding(
+    let others: Vec<String> = others
+        .take(NAMED)
+        .map(|thread| {
+            let place =
+                analysis.place(thread.tid).map_or(String::new(), |place| format!(" in {}", place.name()));
+            evidence.push(at(
+                Reference::Thread(thread.tid),
+                format!("also in the middle of its work: {}{place}", thread.label()),
+            ));
+            format!("{}{place}", thread.label())
+        })
+        .collect();
+    let mut found = finding(
         analysis,
         (Severity::Notice, group),
         "are held up in the middle of their work",
         "They have work and do not get on: each needs what somebody else has or is about to give, a lock of the program's own making for \
-         example (rows of a table, an entry of a cache, a connection of a pool). Memory does not say who that is.",
+         example (rows of a table, an entry of a cache, a connection of a pool). Memory does not say who that is; it may be a thread that is \
+         in the middle of its work, too.",
         evidence,
-    ))
+    );
+    if let [one] = others.as_slice() {
+        found.title.push_str(&format!("; what they wait for may be with {one}"));
+    }
+    Some(found)
 }
 
 fn at_work(group: &StackGroup) -> bool {
