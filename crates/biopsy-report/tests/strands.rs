@@ -1,7 +1,9 @@
 //! Goroutines in the text of `stacks` and in JSON.
 
-use biopsy_analyze::dump::DumpFacts;
+use biopsy_analyze::dump::{DumpFacts, DumpThread, StackGroup};
 use biopsy_analyze::{Diagnosis, analyze_image};
+use biopsy_model::Tid;
+use biopsy_model::stack::StackEnd;
 use biopsy_report::{StacksOptions, render_json, render_stacks};
 
 #[test]
@@ -24,4 +26,38 @@ fn goroutines_are_shown_with_what_they_wait_for_and_who_has_it() {
     assert_eq!(runtime["cycles"][0], serde_json::json!(["2", "3"]));
     assert_eq!(runtime["groups"][0]["wait"]["owners"][0]["confidence"], "very likely");
     assert_eq!(runtime["groups"][0]["frames"][2]["function"], "main.transfer");
+}
+
+#[test]
+fn native_frames_of_a_language_are_shown_where_they_are_asked_for() {
+    let mut analysis = analyze_image(&biopsy_runtimes::fuzz::go_image(24), vec![], &DumpFacts::default());
+    // A thread of the scheduler, which is on no goroutine.
+    analysis.threads.push(DumpThread {
+        tid: Tid(77),
+        name: "idle".to_owned(),
+        named: true,
+        ..DumpThread::default()
+    });
+    analysis.groups.push(StackGroup {
+        members: vec![0],
+        frames: Vec::new(),
+        depth: 0,
+        end: StackEnd::Root,
+        cut: false,
+        crashed: false,
+        in_cycle: false,
+        running: 0,
+        doing: "waits for a futex".to_owned(),
+    });
+    let text = |native, all| {
+        let options = StacksOptions { width: Some(160), color: false, all, native, frames: 20 };
+        render_stacks(&analysis, options)
+    };
+    let left_out = "are those of the language alone: see `--native`";
+    assert!(text(false, false).contains(left_out), "{}", text(false, false));
+    for shown in [text(true, false), text(false, true)] {
+        assert!(!shown.contains(left_out), "{shown}");
+        let strands = shown.find("4 goroutines in").expect("they are there");
+        assert!(shown.find("idle (77)").expect("the thread is there") > strands, "{shown}");
+    }
 }

@@ -12,9 +12,10 @@
 //!        …Sick.DeploymentLocks.LockDeploymentThenRelease                  server.dll
 //! ```
 
-use biopsy_analyze::Source;
 use biopsy_analyze::dump::managed::ManagedLock;
+use biopsy_analyze::dump::strands::RuntimeKind;
 use biopsy_analyze::dump::{DumpAnalysis, DumpThread, FrameRow, StackGroup};
+use biopsy_analyze::{Source, Whose};
 use biopsy_model::Tid;
 
 use super::findings::findings;
@@ -46,6 +47,8 @@ pub(crate) fn stacks(analysis: &DumpAnalysis, options: StacksOptions) -> String 
     findings(&mut page, &found, false);
     summaries(&mut page, analysis);
     out.text.push_str(&page.text);
+    // What a language calls its own comes first: the interpreter's functions tell little.
+    out.text.push_str(&strands(&analysis.strands, options));
     if options.all {
         for index in 0..analysis.threads.len() {
             if let Some(group) = analysis.threads.get(index).and_then(|one| analysis.groups.get(one.group)) {
@@ -53,12 +56,13 @@ pub(crate) fn stacks(analysis: &DumpAnalysis, options: StacksOptions) -> String 
             }
         }
     } else {
-        for group in &analysis.groups {
+        let shown = |group: &&StackGroup| options.native || !is_of_language(analysis, group);
+        for group in analysis.groups.iter().filter(shown) {
             out.one(analysis, group, &group.members);
         }
+        out.left_out(analysis.groups.iter().filter(|group| !shown(group)));
     }
     out.rest(analysis);
-    out.text.push_str(&strands(&analysis.strands, options));
     out.text
 }
 
@@ -186,6 +190,19 @@ impl Out {
         self.frames(group, indent + 2);
     }
 
+    fn left_out<'a>(&mut self, groups: impl Iterator<Item = &'a StackGroup>) {
+        let threads: usize = groups.map(|group| group.members.len()).sum();
+        if threads > 0 {
+            let what = counted(threads as u64, "thread", "threads");
+            self.text.push('\n');
+            self.push(
+                0,
+                DIM,
+                &format!("native frames of {what} are those of the language alone: see `--native`"),
+            );
+        }
+    }
+
     fn frames(&mut self, group: &StackGroup, indent: usize) {
         let lines = lines(group, self.options.native);
         // The innermost matter most, and where it all began is known.
@@ -251,6 +268,23 @@ impl Out {
         }
         self.text.push_str(&page.text);
     }
+}
+
+/// Its native frames say nothing that the strands of a language do not say better: they are an interpreter or a runtime at work, and
+/// neither an extension nor code of the program that is in none of the strands.
+fn is_of_language(analysis: &DumpAnalysis, group: &StackGroup) -> bool {
+    let strands = || analysis.strands.iter().flat_map(|one| &one.runtime.strands);
+    if group.crashed || strands().next().is_none() {
+        return false;
+    }
+    let is_go = analysis.strands.iter().any(|one| one.runtime.kind == RuntimeKind::Go);
+    let has_own = group.frames.iter().any(|row| row.whose == Whose::Program);
+    let shown_there = |index: &usize| {
+        let tid = analysis.threads.get(*index).map(|thread| thread.tid);
+        tid.is_some() && strands().any(|strand| strand.tid == tid && !strand.frames.is_empty())
+    };
+    // Code in Go is in both.
+    if has_own { is_go && group.members.iter().all(shown_there) } else { true }
 }
 
 fn ids(threads: &[&DumpThread]) -> String {
