@@ -94,7 +94,7 @@ impl GeneralRegisters {
         const LOWEST_ADDRESS: u64 = 0x1_0000;
         /// Nobody polls more descriptors, and fewer than these are no address.
         const DESCRIPTORS: u64 = LOWEST_ADDRESS;
-        let address = |value: u64| value >= LOWEST_ADDRESS && value < 1 << 63;
+        let address = |value: u64| (LOWEST_ADDRESS..1 << 63).contains(&value);
         let Self { rdi, rsi, rdx, r10, r9, .. } = *self;
         let any_bit = r9 as u32 == u32::MAX;
         let waits = match rsi & !FUTEX_FLAGS {
