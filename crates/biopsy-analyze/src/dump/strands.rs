@@ -62,6 +62,30 @@ impl StrandRuntime {
         self.runtime.strands.get(*group.members.first()?)
     }
 
+    /// How many different stacks there are: groups may differ in what they wait for alone.
+    #[must_use]
+    pub fn stacks(&self) -> usize {
+        let frames = |group| Some(&self.first(group)?.frames);
+        let lines = |frames: &[StrandFrame]| -> Vec<_> {
+            frames.iter().map(|frame| (frame.function.clone(), frame.line)).collect()
+        };
+        self.groups.iter().filter_map(frames).map(|frames| lines(frames)).collect::<FxHashSet<_>>().len()
+    }
+
+    /// What the members of a group wait for: what differs between them is left out.
+    #[must_use]
+    pub fn wait(&self, group: &StrandGroup) -> Option<StrandWait> {
+        let mut waits = group.members.iter().map(|index| self.runtime.strands.get(*index)?.wait.as_ref());
+        let mut common = waits.next()??.clone();
+        for wait in waits.flatten() {
+            common.address = common.address.filter(|_| common.address == wait.address);
+            common.descriptor = common.descriptor.filter(|_| common.descriptor == wait.descriptor);
+            common.since = common.since.filter(|_| common.since == wait.since);
+            common.object = common.object.take().filter(|object| wait.object.as_ref() == Some(object));
+        }
+        Some(common)
+    }
+
     /// `goroutine 18`, ``thread `worker` (4711)``, ``task `sync` ``.
     #[must_use]
     pub fn label(&self, strand: &Strand) -> String {
@@ -108,7 +132,12 @@ impl StrandRuntime {
 
     /// Whom a strand waits for that is known well enough, with where they have it.
     pub fn owners<'s>(&'s self, strand: &'s Strand) -> impl Iterator<Item = (&'s Strand, &'s Owner)> {
-        let owners = strand.wait.iter().flat_map(|wait| &wait.owners);
+        strand.wait.iter().flat_map(|wait| self.owners_of(wait))
+    }
+
+    /// Who has what this wait is for, where that is known well enough, with where they have it.
+    pub fn owners_of<'s>(&'s self, wait: &'s StrandWait) -> impl Iterator<Item = (&'s Strand, &'s Owner)> {
+        let owners = wait.owners.iter();
         owners.filter(|owner| owner.confidence >= SURE).filter_map(|owner| Some((self.holder(owner)?, owner)))
     }
 
@@ -165,6 +194,10 @@ fn groups(runtime: &RuntimeStrands) -> Vec<StrandGroup> {
         let mut hasher = DefaultHasher::new();
         (strand.kind, strand.state, strand.wait.as_ref().map(|wait| (wait.kind, &wait.reason)))
             .hash(&mut hasher);
+        // Who waits for whom is the picture: two that wait for each other are not equal.
+        for owner in strand.wait.iter().flat_map(|wait| &wait.owners) {
+            owner.holder.hash(&mut hasher);
+        }
         for frame in &strand.frames {
             (&frame.function, frame.line).hash(&mut hasher);
         }

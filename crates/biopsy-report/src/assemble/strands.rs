@@ -37,7 +37,7 @@ fn group(runtime: &StrandRuntime, group: &StrandGroup) -> Option<Group> {
         names: members().filter_map(|member| member.name.clone()).collect(),
         threads: members().filter_map(|member| member.tid.map(|tid| tid.0)).collect(),
         state: first.state.words().to_owned(),
-        wait: first.wait.as_ref().map(|wait| Wait {
+        wait: runtime.wait(group).map(|wait| Wait {
             kind: wait.kind.words().to_owned(),
             address: wait.address.map(|address| format!("{address:#x}")),
             reason: wait.reason.clone(),

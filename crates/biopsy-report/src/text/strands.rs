@@ -11,7 +11,7 @@
 //! ```
 
 use biopsy_analyze::dump::StrandRuntime;
-use biopsy_analyze::dump::strands::{Strand, StrandFrame, StrandGroup, WaitKind};
+use biopsy_analyze::dump::strands::{StrandFrame, StrandGroup, StrandWait, WaitKind};
 
 use super::page::{StacksOptions, clean};
 use crate::units::counted;
@@ -38,7 +38,7 @@ pub(super) fn strands(runtimes: &[StrandRuntime], options: StacksOptions) -> Str
     for runtime in runtimes {
         let word = runtime.runtime.strands.first().map_or("strand", |first| first.kind.word());
         let total = counted(runtime.runtime.total, word, &format!("{word}s"));
-        let stacks = counted(runtime.groups.len() as u64, "different stack", "different stacks");
+        let stacks = counted(runtime.stacks() as u64, "different stack", "different stacks");
         line(0, "", "");
         line(0, BOLD, &format!("{} · {total} in {stacks}", runtime.runtime.label()));
         for warning in &runtime.runtime.warnings {
@@ -57,7 +57,7 @@ pub(super) fn strands(runtimes: &[StrandRuntime], options: StacksOptions) -> Str
                 BOLD,
                 &format!("{} ×  {} · {}", group.members.len(), names(runtime, group), first.state.words()),
             );
-            if let Some(wait) = wait(runtime, first) {
+            if let Some(wait) = runtime.wait(group).map(|wait| words(runtime, &wait)) {
                 line(5, "", &wait);
             }
             for frame in first.frames.iter().take(options.frames) {
@@ -102,8 +102,7 @@ fn names(runtime: &StrandRuntime, group: &StrandGroup) -> String {
     named.join(", ")
 }
 
-fn wait(runtime: &StrandRuntime, strand: &Strand) -> Option<String> {
-    let wait = strand.wait.as_ref()?;
+fn words(runtime: &StrandRuntime, wait: &StrandWait) -> String {
     let mut text = match wait.kind {
         WaitKind::Other if !wait.reason.is_empty() => format!("waits for {}", wait.reason),
         kind => format!("waits for {}", kind.words()),
@@ -120,7 +119,7 @@ fn wait(runtime: &StrandRuntime, strand: &Strand) -> Option<String> {
     if wait.never_ends {
         text.push_str(", which nothing can end");
     }
-    for (holder, owner) in runtime.owners(strand).take(NAMED) {
+    for (holder, owner) in runtime.owners_of(wait).take(NAMED) {
         let frame = owner.frame.and_then(|frame| holder.frames.get(frame));
         let since = frame.map_or(String::new(), |frame| {
             let at = place(frame).map_or(String::new(), |place| format!(" ({place})"));
@@ -132,7 +131,7 @@ fn wait(runtime: &StrandRuntime, strand: &Strand) -> Option<String> {
             _ => text.push_str(&format!(", which {label} {sure} has{since}")),
         }
     }
-    Some(text)
+    text
 }
 
 /// `bank.go:52`.
