@@ -7,7 +7,6 @@
 //! the same texts in three encodings and three spellings is beyond its limit of patterns, and ran at half the speed
 //! (docs/design/08-scrubbing.md).
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use fearless_simd::prelude::*;
