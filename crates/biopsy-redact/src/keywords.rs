@@ -10,8 +10,6 @@ use std::ops::Range;
 const FILTER_BITS: u32 = 18;
 /// Groups of keywords with one beginning, as a power of two.
 const GROUP_BITS: u32 = 12;
-/// Places that are looked at before keywords are compared.
-const STEP: usize = 64;
 /// Bytes that are compared at once.
 const WORD: usize = 8;
 /// The first bytes of a word.
@@ -55,9 +53,9 @@ impl KeywordHit {
 /// The search.
 #[derive(Debug)]
 pub(crate) struct Keywords {
-    /// Bit by hash of three folded bytes: a keyword of two or three bytes may begin so.
+    /// Bit by hash of three folded bytes: a keyword may begin so.
     filter: Box<[u64]>,
-    /// The same of four, for the longer ones.
+    /// The same of four, for the longer ones: of what the first table lets through, it lets through a third.
     longer: Box<[u64]>,
     /// Keywords of four bytes and more.
     long: Groups,
@@ -126,6 +124,7 @@ impl Keywords {
                 }
                 _ => {
                     let keyword = Keyword::new(text, number);
+                    set(&mut filter, keyword.word & THREE);
                     set(&mut longer, keyword.word & FOUR);
                     long.push(keyword);
                 }
@@ -144,24 +143,15 @@ impl Keywords {
     /// All keywords in `text`, those that overlap too, in the order of their ends and then of their beginnings.
     pub(crate) fn find(&self, text: &[u8], hits: &mut Vec<KeywordHit>) {
         hits.clear();
-        let whole = text.len().saturating_sub(WORD - 1);
-        let mut kept = [(0, 0); STEP];
-        for start in (0..whole).step_by(STEP) {
-            let mut count = 0;
-            for (at, window) in text[start..text.len().min(start + STEP + WORD - 1)].windows(WORD).enumerate()
-            {
-                let word = u64::from_le_bytes(window.try_into().unwrap_or_default()) | FOLD;
-                // Kept without a branch: where a keyword may begin cannot be foreseen.
-                kept[count % STEP] = (start + at, word);
-                count += usize::from(self.may_begin(word));
-            }
-            for (at, word) in &kept[..count] {
-                self.compare(text, *at, *word, hits);
+        for (at, window) in text.windows(WORD).enumerate() {
+            let word = u64::from_le_bytes(window.try_into().unwrap_or_default()) | FOLD;
+            if is_set(&self.filter, word & THREE) {
+                self.compare(text, at, word, hits);
             }
         }
         for at in text.len().saturating_sub(WORD - 1)..text.len() {
             let word = text[at..].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)) | FOLD;
-            if self.may_begin(word) {
+            if is_set(&self.filter, word & THREE) {
                 self.compare(text, at, word, hits);
             }
         }
@@ -173,10 +163,6 @@ impl Keywords {
             hits.extend(found.map(|start| KeywordHit { start, length: 1, keyword: *keyword }));
         }
         hits.sort_by_key(|hit| hit.order());
-    }
-
-    fn may_begin(&self, word: u64) -> bool {
-        is_set(&self.filter, word & THREE) | is_set(&self.longer, word & FOUR)
     }
 
     /// Adds the keywords that begin at `start`, where the text begins with `word`.
