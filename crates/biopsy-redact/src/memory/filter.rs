@@ -78,8 +78,6 @@ impl Filter {
             gram::choose(&anchors.iter().filter(|text| !begins_run(text)).copied().collect::<Vec<_>>())
                 .into_iter();
         let [runs, names] = [&chosen, &others].map(|of_set| of_set.clone().map(|(_, gram)| gram).collect());
-        #[cfg(test)]
-        println!("grams {} {}", BTreeSet::len(&runs), BTreeSet::len(&names));
         let [of_runs] = Tables::new(&runs);
         let chosen =
             anchors.iter().filter_map(|text| if begins_run(&text) { chosen.next() } else { others.next() });
