@@ -467,8 +467,14 @@ export interface Comparison {
   refused?: string;
 }
 
+/** What was not gone over for secrets, or only in part. */
+export interface NotSearched {
+  what: string;
+  why: string;
+}
+
 export interface Whole {
-  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; footprints?: Footprint[]; growth?: Growth; undetermined?: string[] };
+  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; footprints?: Footprint[]; growth?: Growth; undetermined?: string[]; not_searched?: NotSearched[] };
   name: string;
   notes: string[];
 }
@@ -479,6 +485,7 @@ export interface Report {
   footprints?: Footprint[];
   growth?: Growth;
   undetermined?: string[];
+  not_searched?: NotSearched[];
   recording: {
     tool: string;
     command: string[];

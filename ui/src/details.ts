@@ -1,6 +1,6 @@
-// Logs, processes, readings, context and redactions.
+// Logs, processes, readings, context, and what was masked.
 
-import type { Page } from './data';
+import { isRecorded, type Page, type Whole } from './data';
 import { h, section, type Child } from './dom';
 import { count, counted, moment, reading } from './format';
 import { flash, type Places } from './links';
@@ -80,16 +80,6 @@ export function context(page: Page): HTMLElement {
     { first: 30 },
   );
   const growing = report.metrics.trends.filter((trend) => trend.growing);
-  const redacted = report.redactions.reduce((sum, row) => sum + row.count, 0);
-  const redactions = table(
-    [
-      { title: 'Member of the recording', cell: (row) => h('code', null, row.member), sort: (row) => row.member, class: 'text' },
-      { title: 'Rule', cell: (row) => h('code', null, row.rule), sort: (row) => row.rule },
-      { title: 'Values masked', numeric: true, cell: (row) => count(row.count), sort: (row) => row.count },
-    ],
-    report.redactions,
-    { first: 20 },
-  );
   return section(
     'context',
     'Context',
@@ -99,16 +89,6 @@ export function context(page: Page): HTMLElement {
     growing.length > 0
       ? h('p', { class: 'note' }, 'Growing steadily: ', growing.map((trend, index) => [index > 0 ? ', ' : '', h('b', null, `${trend.key} ${trend.column}`)]), '.')
       : null,
-    h('h3', { id: 'privacy' }, 'Privacy'),
-    h(
-      'p',
-      { class: 'note' },
-      redacted > 0
-        ? `${counted(redacted, 'value was', 'values were')} masked before anything was written; values are never in the recording.`
-        : 'Nothing was found that had to be masked.',
-      personal(report.recording.command ?? []),
-    ),
-    redacted > 0 ? redactions.element : null,
     (report.metrics.summary ?? []).length > 0
       ? h('details', { id: 'readings' }, h('summary', null, 'All readings in numbers', h('span', { class: 'badge' }, (report.metrics.summary ?? []).length)), readings.element)
       : null,
@@ -124,10 +104,32 @@ export function context(page: Page): HTMLElement {
   );
 }
 
-/// Whether personal data was masked. What other tools wrote has no command of ours.
-function personal(command: string[]): string {
-  if (command.length === 0) return '';
-  return command.includes('--anonymize')
-    ? ' Personal data was masked, too.'
-    : ' Personal data in texts (addresses, e-mail, names) was not looked for: capture --anonymize does.';
+/** What was masked, by kind and place, and what was not gone over; nothing where there is nothing to say. */
+export function privacy(page: Whole): HTMLElement[] {
+  const left = page.report.not_searched ?? [];
+  const recorded = isRecorded(page) ? page.report : null;
+  if (!recorded && left.length === 0) return [];
+  const rows = recorded?.redactions ?? [];
+  const masked = rows.reduce((sum, row) => sum + row.count, 0);
+  const redactions = table(
+    [
+      { title: 'Member of the recording', cell: (row) => h('code', null, row.member), sort: (row) => row.member, class: 'text' },
+      { title: 'Rule', cell: (row) => h('code', null, row.rule), sort: (row) => row.rule },
+      { title: 'Values masked', numeric: true, cell: (row) => count(row.count), sort: (row) => row.count },
+    ],
+    rows,
+    { first: 20 },
+  );
+  const personal = (recorded?.recording.command ?? []).includes('--anonymize') ? ' Personal data was masked, too.' : '';
+  const said = masked > 0 ? `${counted(masked, 'value was', 'values were')} masked before anything was written; values are never in the recording.` : 'Nothing was found that had to be masked.';
+  return [
+    section(
+      'privacy',
+      'Privacy',
+      recorded ? said + personal : null,
+      masked > 0 ? redactions.element : null,
+      left.length > 0 ? h('h3', null, 'Not gone over for secrets, or only in part') : null,
+      left.length > 0 ? h('ul', null, left.map((one) => h('li', null, h('b', null, one.what), `: ${one.why.replace(/`/g, '')}`))) : null,
+    ),
+  ];
 }

@@ -3,7 +3,7 @@
 import { comparison, comparisonHeader } from './comparison';
 import { compared, isRecorded, read, type Page, type Whole } from './data';
 import { h, section } from './dom';
-import { context, logs } from './details';
+import { context, logs, privacy } from './details';
 import { flame } from './flame';
 import { functions } from './functions';
 import { dumps } from './dumps';
@@ -74,7 +74,7 @@ function moments(page: Whole, places: Places): HTMLElement[] {
       drawn.push(broken('dumps', error));
     }
   }
-  for (const [id, draw] of [['heap', heaps], ['memory', footprints]] as const) {
+  for (const [id, draw] of [['heap', heaps], ['memory', footprints], ['privacy', privacy]] as const) {
     try {
       drawn.push(...draw(page));
     } catch (error) {

@@ -39,6 +39,11 @@ impl Outline {
         text.get(at..at + self.length).is_some_and(|begin| begin.iter().all(|byte| self.has(*byte)))
     }
 
+    /// Its length, if all its bytes belong.
+    pub(crate) fn length_of(&self, belongs: fn(u8) -> bool) -> usize {
+        if (0..=255).all(|byte| !self.has(byte) || belongs(byte)) { self.length } else { 0 }
+    }
+
     fn says_something(&self) -> bool {
         self.length > 0
             && self.bytes.iter().map(|bits| bits.count_ones() as usize).sum::<usize>() <= BYTES_MAX

@@ -59,6 +59,7 @@ pub(crate) fn around(
         findings: findings::findings(diagnosis, assembly),
         recorded,
         undetermined: diagnosis.undetermined.clone(),
+        not_searched: crate::not_searched::not_searched(diagnosis),
         growth: diagnosis.growth.as_ref().map(heap::growth),
         ..Report::default()
     }

@@ -30,6 +30,7 @@ mod html;
 mod json;
 mod markdown;
 mod mask;
+mod not_searched;
 pub mod schema;
 #[cfg(test)]
 #[path = "../tests/synthetic/mod.rs"]

@@ -59,6 +59,7 @@ pub(crate) fn render(diagnosis: &Diagnosis) -> String {
         text.push('\n');
         footprint::footprint(&mut text, summary, "##");
     }
+    privacy::write(&mut text, diagnosis);
     if !diagnosis.undetermined.is_empty() {
         text.push_str("\n## What could not be determined\n\n");
         for one in &diagnosis.undetermined {

@@ -25,7 +25,7 @@ pub use findings::{Evidence, Finding, Number, Reference, Source};
 pub use footprint::Footprint;
 pub use heap::Heap;
 pub use recording::{
-    Completeness, Context, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning,
+    Completeness, Context, Host, Loss, Mark, Moment, NotSearched, Process, Recording, Redaction, Warning,
 };
 pub use runtimes::Runtime;
 pub use tables::{
@@ -66,6 +66,9 @@ pub struct Report {
     /// What is known to be missing beside what the parts say themselves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undetermined: Vec<String>,
+    /// What was not gone over for secrets, or only in part, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_searched: Vec<NotSearched>,
 }
 
 /// What was recorded over time.

@@ -52,6 +52,16 @@ fn deadlock() -> Diagnosis {
 }
 
 #[test]
+fn what_was_not_gone_over_for_secrets_is_said_in_every_form() {
+    let diagnosis = deadlock();
+    let report: Report = serde_json::from_str(&render_json(&diagnosis, None)).expect("the schema");
+    let [memory] = report.not_searched.as_slice() else { panic!("{:?}", report.not_searched) };
+    assert!(memory.what.starts_with("memory of ") && memory.what.ends_with("(pid 10)"), "{memory:?}");
+    let markdown = render_markdown(&diagnosis, None);
+    assert!(markdown.contains("## Privacy\n\nNot gone over, or in part:\n\n- memory of "), "{markdown}");
+}
+
+#[test]
 fn json_follows_its_schema() {
     let analysis = deadlock();
     let json = render_json(&analysis, None);

@@ -6,6 +6,7 @@ use super::private_key;
 use super::window::{BACKWARD, Encoding, FORWARD, Windows};
 use crate::RedactError;
 use crate::key::KeyRule;
+use crate::outline::Outline;
 use crate::plausible::Lists;
 use crate::rules::{Kind, Rule};
 use crate::shape::Shape;
@@ -38,6 +39,8 @@ pub(super) struct DetectorAnchor {
     pub(super) offset: usize,
     /// Length of the word of a key rule, from there on.
     pub(super) length: usize,
+    /// What a match looks like that begins there.
+    pub(super) outline: Option<Outline>,
 }
 
 impl DetectorAnchor {
@@ -50,7 +53,7 @@ impl DetectorAnchor {
         };
         let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b' ');
         let length = text.as_bytes()[offset..].iter().take_while(|byte| in_name(byte)).count();
-        Self { text, exact, offset, length }
+        Self { text, exact, offset, length, outline: None }
     }
 }
 
@@ -101,7 +104,16 @@ impl Detector {
         if let Some(anchor) = anchors.iter().find(|anchor| anchor.len() < 3 || !anchor.is_ascii()) {
             return Err(wrong(format!("anchor `{anchor}` is not ASCII of at least three bytes")));
         }
-        let anchors = anchors.iter().map(|anchor| DetectorAnchor::parse(anchor, exact)).collect();
+        let all = rule.outline().filter(|_| rule.id != PRIVATE_KEY);
+        let outline = |anchor: &str| match rule.kind {
+            Kind::Shape if exact && has_starts(rule) => rule.outline_at(anchor, all.as_ref()),
+            Kind::Shape => all.clone(),
+            Kind::Key | Kind::Columns => None,
+        };
+        let anchors = anchors
+            .iter()
+            .map(|anchor| DetectorAnchor { outline: outline(anchor), ..DetectorAnchor::parse(anchor, exact) })
+            .collect();
         Ok(Self { how, min_length: memory.min_length, anchors })
     }
 

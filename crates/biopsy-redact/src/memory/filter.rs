@@ -7,18 +7,17 @@
 //! the same texts in three encodings and three spellings is beyond its limit of patterns, and ran at half the speed
 //! (docs/design/08-scrubbing.md).
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, Simd, dispatch, u8x16};
 
-use super::gram::{self, GRAM, Gram, SETS, Tables};
+use super::gram::{self, GRAM, Gram, RUN, Tables, Text, in_run};
 
-/// Bits of the table of hashes.
-const HASH_BITS: u32 = 13;
-/// Words that hold them.
-const WORDS: usize = (1 << HASH_BITS) / 64;
+/// Bits of the table of hashes of grams, as a power of two: it fits the nearest cache beside what is looked at.
+const HASH_BITS: u32 = 16;
+/// The same of grams of three bytes, which are few.
+const SHORT_BITS: u32 = 13;
 /// Bytes that a place is decided by, from its start on: four characters of UTF-16, without the last half.
 const REACH: usize = 2 * GRAM - 1;
 /// Memory is tested for zeros in steps of this many bytes.
@@ -27,14 +26,25 @@ const PAGE: usize = 4096;
 /// A set of texts to look for.
 #[derive(Debug)]
 pub(super) struct Filter {
-    tables: [Tables; SETS],
+    /// Of anchors that begin a run.
+    of_runs: Tables,
+    /// Of the others.
+    others: [Tables; 2],
     /// Bits by hash of a whole gram, and by hash of one of three bytes.
-    whole: Box<[u64; WORDS]>,
-    short: Box<[u64; WORDS]>,
-    any_short: bool,
-    /// Anchors by slot of [`Filter::slot`].
-    slots: Vec<Vec<Entry>>,
+    whole: Box<[u64; 1 << (HASH_BITS - 6)]>,
+    short: Box<[u64; 1 << (SHORT_BITS - 6)]>,
+    /// Anchors by these hashes.
+    by_whole: Slots,
+    by_short: Slots,
     level: Level,
+}
+
+/// Anchors by the hash of their grams.
+#[derive(Debug)]
+struct Slots {
+    /// Where in the list each hash begins, and the end of the last one.
+    starts: Box<[u32]>,
+    entries: Vec<Entry>,
 }
 
 /// An anchor as it is found by its gram.
@@ -58,28 +68,44 @@ pub(super) struct Candidate {
 }
 
 impl Filter {
-    /// A filter for `anchors`, each of at least three bytes, and whether their case matters.
-    pub(super) fn new(anchors: &[(&[u8], bool)]) -> Self {
-        let chosen = gram::choose(anchors);
-        let grams: BTreeSet<Gram> = chosen.iter().map(|(_, gram)| *gram).collect();
-        let mut filter = Self {
-            tables: Tables::new(&grams),
-            whole: Box::new([0; WORDS]),
-            short: Box::new([0; WORDS]),
-            any_short: false,
-            slots: vec![Vec::new(); 1 << HASH_BITS],
-            level: Level::new(),
-        };
-        for (anchor, (offset, gram)) in chosen.into_iter().enumerate() {
+    /// A filter for `anchors`, each of at least three bytes.
+    pub(super) fn new(anchors: &[Text<'_>]) -> Self {
+        // Those that begin a run, and the others.
+        let begins_run = |text: &&Text<'_>| text.run >= RUN;
+        let mut chosen =
+            gram::choose(&anchors.iter().filter(begins_run).copied().collect::<Vec<_>>()).into_iter();
+        let mut others =
+            gram::choose(&anchors.iter().filter(|text| !begins_run(text)).copied().collect::<Vec<_>>())
+                .into_iter();
+        let [runs, names] = [&chosen, &others].map(|of_set| of_set.clone().map(|(_, gram)| gram).collect());
+        let [of_runs] = Tables::new(&runs);
+        let chosen =
+            anchors.iter().filter_map(|text| if begins_run(&text) { chosen.next() } else { others.next() });
+        let mut whole = Box::new([0; 1 << (HASH_BITS - 6)]);
+        let mut short = Box::new([0; 1 << (SHORT_BITS - 6)]);
+        let (mut wholes, mut shorts) = (Vec::new(), Vec::new());
+        for (anchor, (offset, gram)) in chosen.enumerate() {
             let bytes = u32::from_le_bytes(gram.bytes.map(|byte| byte.unwrap_or_default()));
-            let short = gram.bytes[GRAM - 1].is_none();
-            let hash = if short { hash_short(bytes) } else { hash(bytes) };
-            let bits = if short { &mut filter.short } else { &mut filter.whole };
-            bits[hash >> 6] |= 1 << (hash & 63);
-            filter.any_short |= short;
-            filter.slots[hash].push(Entry { anchor, offset, gram });
+            let entry = Entry { anchor, offset, gram };
+            if gram.bytes[GRAM - 1].is_none() {
+                let hash = hash_short(bytes);
+                short[hash >> 6] |= 1 << (hash & 63);
+                shorts.push((hash, entry));
+            } else {
+                let hash = hash(bytes);
+                whole[hash >> 6] |= 1 << (hash & 63);
+                wholes.push((hash, entry));
+            }
         }
-        filter
+        Self {
+            of_runs,
+            others: Tables::new(&names),
+            whole,
+            short,
+            by_whole: Slots::new(wholes, HASH_BITS),
+            by_short: Slots::new(shorts, SHORT_BITS),
+            level: Level::new(),
+        }
     }
 
     /// Calls `found` with every place in `bytes` whose gram is that of an anchor, by place.
@@ -91,12 +117,10 @@ impl Filter {
         for at in places.iter().copied() {
             for stride in [1, 2] {
                 let Some(gram) = gram_at(bytes, at, stride) else { continue };
-                for (hash, short) in [(hash(gram), false), (hash_short(gram), true)] {
-                    for entry in &self.slots[hash] {
-                        let same = entry.gram.bytes[GRAM - 1].is_none() == short && entry.is(gram);
-                        if let Some(start) = at.checked_sub(entry.offset * stride).filter(|_| same) {
-                            found(Candidate { start, anchor: entry.anchor, stride });
-                        }
+                let same_whole = self.by_whole.at(hash(gram));
+                for entry in same_whole.iter().chain(self.by_short.at(hash_short(gram))) {
+                    if let Some(start) = at.checked_sub(entry.offset * stride).filter(|_| entry.is(gram)) {
+                        found(Candidate { start, anchor: entry.anchor, stride });
                     }
                 }
             }
@@ -106,18 +130,27 @@ impl Filter {
     /// Whether the hash of a gram is that of an anchor.
     #[inline(always)]
     fn knows(&self, gram: u32) -> bool {
-        let hash = hash(gram);
-        if (self.whole[hash >> 6] >> (hash & 63)) & 1 == 1 {
-            return true;
-        }
-        let hash = hash_short(gram);
-        self.any_short && (self.short[hash >> 6] >> (hash & 63)) & 1 == 1
+        let (whole, short) = (hash(gram), hash_short(gram));
+        // Without a branch: which of them it is cannot be foreseen.
+        ((self.whole[whole >> 6] >> (whole & 63)) | (self.short[short >> 6] >> (short & 63))) & 1 == 1
     }
 
     /// Whether the eight bytes from a place on begin with the gram of an anchor, in either reading.
     #[inline(always)]
     fn knows_either(&self, bytes: u64) -> bool {
         self.knows(bytes as u32) || (bytes & BETWEEN == 0 && self.knows(every_other(bytes)))
+    }
+}
+
+impl Slots {
+    fn new(mut entries: Vec<(usize, Entry)>, bits: u32) -> Self {
+        entries.sort_by_key(|(hash, _)| *hash);
+        let starts = (0..=1 << bits).map(|slot| entries.partition_point(|(hash, _)| *hash < slot) as u32);
+        Self { starts: starts.collect(), entries: entries.into_iter().map(|(_, entry)| entry).collect() }
+    }
+
+    fn at(&self, hash: usize) -> &[Entry] {
+        &self.entries[self.starts[hash] as usize..self.starts[hash + 1] as usize]
     }
 }
 
@@ -156,6 +189,12 @@ fn eight(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
+/// The four bytes at `at`, which are there.
+#[inline(always)]
+fn four(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |four| u32::from_le_bytes(*four))
+}
+
 #[cold]
 fn last_eight(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];
@@ -172,7 +211,7 @@ fn hash(gram: u32) -> usize {
 
 #[inline(always)]
 fn hash_short(gram: u32) -> usize {
-    (((gram | 0x2020_2020) & 0x00ff_ffff).wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize
+    (((gram | 0x2020_2020) & 0x00ff_ffff).wrapping_mul(0x9e37_79b1) >> (32 - SHORT_BITS)) as usize
 }
 
 /// Stretches of `bytes` that are not whole pages of zeros. No anchor starts in zeros.
@@ -237,6 +276,42 @@ impl<S: Simd> Lookup<S> {
     }
 }
 
+/// The table of [`in_run`], by halves of a byte.
+struct RunClass<S: Simd> {
+    low: S::u8s,
+    high: S::u8s,
+}
+
+impl<S: Simd> RunClass<S> {
+    #[inline(always)]
+    fn new(simd: S) -> Self {
+        // A bit for each high half of ASCII.
+        let low: [u8; 16] = std::array::from_fn(|low| {
+            (0..8).filter(|high| in_run(low as u8 | high << 4)).fold(0, |bits, high| bits | 1 << high)
+        });
+        let high: [u8; 16] = std::array::from_fn(|high| if high < 8 { 1 << high } else { 0 });
+        Self { low: Lookup::table(simd, &low), high: Lookup::table(simd, &high) }
+    }
+
+    /// Which bytes are in the class.
+    #[inline(always)]
+    fn mask(&self, simd: S, bytes: &[u8]) -> u64 {
+        let (low, high) = Lookup::halves(simd, bytes, 0);
+        let both = self.low.swizzle_dyn_within_blocks(low) & self.high.swizzle_dyn_within_blocks(high);
+        let mask = !both.simd_eq(S::u8s::splat(simd, 0)).to_bitmask();
+        if S::u8s::LEN < 64 { mask & ((1 << (S::u8s::LEN & 63)) - 1) } else { mask }
+    }
+}
+
+/// Where [`RUN`] bits in a row are set.
+#[inline(always)]
+fn begins_of_runs(bits: u128) -> u64 {
+    const { assert!(RUN == 12, "the shifts below are for this many") };
+    let two = bits & bits >> 1;
+    let four = two & two >> 2;
+    (four & four >> 4 & four >> 8) as u64
+}
+
 /// Which of the bytes from `offset` on are zero.
 #[inline(always)]
 fn zeros<S: Simd>(simd: S, window: &[u8], offset: usize) -> u64 {
@@ -248,30 +323,50 @@ fn zeros<S: Simd>(simd: S, window: &[u8], offset: usize) -> u64 {
 #[inline(always)]
 fn vectors<S: Simd>(simd: S, filter: &Filter, bytes: &[u8], run: Range<usize>, places: &mut Vec<usize>) {
     let lanes = S::u8s::LEN;
-    let [first, second] = &filter.tables;
+    let of_runs = Lookup::new(simd, &filter.of_runs);
+    let [first, second] = &filter.others;
     let (first, second) = (Lookup::new(simd, first), Lookup::new(simd, second));
     let zero = S::u8s::splat(simd, 0);
     let all_lanes = if lanes < 64 { (1u64 << (lanes & 63)) - 1 } else { u64::MAX };
+    let class = RunClass::new(simd);
     let mut at = run.start;
-    while at < run.end && at + lanes + REACH < bytes.len() {
-        let window = &bytes[at..at + lanes + REACH + 1];
+    let mut in_run = if at + lanes <= bytes.len() { class.mask(simd, &bytes[at..at + lanes]) } else { 0 };
+    while at < run.end && at + 2 * lanes + REACH < bytes.len() {
+        let window = &bytes[at..at + 2 * lanes + REACH + 1];
+        let in_next = class.mask(simd, &window[lanes..2 * lanes]);
+        let runs = begins_of_runs(u128::from(in_run) | u128::from(in_next) << lanes);
+        in_run = in_next;
         let (start, two) = (Lookup::halves(simd, window, 0), Lookup::halves(simd, window, 2));
         let narrow = [start, Lookup::halves(simd, window, 1), two, Lookup::halves(simd, window, 3)];
-        let mut lanes_left = !(first.buckets(narrow) | second.buckets(narrow)).simd_eq(zero).to_bitmask();
+        let mut lanes_left = !of_runs.buckets(narrow).simd_eq(zero).to_bitmask() & runs
+            | !(first.buckets(narrow) | second.buckets(narrow)).simd_eq(zero).to_bitmask();
         // A text in UTF-16 has zeros between its characters. There are none in text that is not, nor in most of the rest.
         let spaced = all_lanes & zeros(simd, window, 1) & zeros(simd, window, 3) & zeros(simd, window, 5);
         if spaced != 0 {
             let wide = [start, two, Lookup::halves(simd, window, 4), Lookup::halves(simd, window, 6)];
-            lanes_left |= !(first.buckets(wide) | second.buckets(wide)).simd_eq(zero).to_bitmask() & spaced;
+            lanes_left |= !(first.buckets(wide) | second.buckets(wide) | of_runs.buckets(wide))
+                .simd_eq(zero)
+                .to_bitmask()
+                & spaced;
         }
         lanes_left &= all_lanes;
+        // Those of the last vector that are behind the run are not asked for.
+        lanes_left &= u64::MAX >> (64 - (run.end - at).min(64));
+        let mut kept = [0; 64];
+        let mut count = 0;
         while lanes_left != 0 {
-            let place = at + lanes_left.trailing_zeros() as usize;
+            let lane = lanes_left.trailing_zeros() as usize;
             lanes_left &= lanes_left - 1;
-            if filter.knows_either(eight(bytes, place)) && place < run.end {
-                places.push(place);
-            }
+            // Kept without a branch.
+            kept[count & 63] = at + lane;
+            let known = if spaced == 0 {
+                filter.knows(four(window, lane))
+            } else {
+                filter.knows_either(eight(bytes, at + lane))
+            };
+            count += usize::from(known);
         }
+        places.extend_from_slice(&kept[..count]);
         at += lanes;
     }
     // The last bytes, too few for a vector.

@@ -1,16 +1,12 @@
-//! Which four bytes of an anchor are looked for first, and how they share the eight buckets of the filter.
+//! Which four bytes of an anchor are looked for first, and how they share the buckets of the filter.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::OnceLock;
 
 /// Bytes of a gram.
 pub(super) const GRAM: usize = 4;
-/// Sets of tables of the filter.
-pub(super) const SETS: usize = 2;
 /// Buckets of one of them: bits of a byte.
 const BITS: usize = 8;
-/// All buckets.
-const BUCKETS: usize = SETS * BITS;
 
 /// Four bytes in a row of an anchor; `None` stands for any byte, behind an anchor of three.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -34,8 +30,15 @@ impl Gram {
         })
     }
 
-    /// How often it turns up in text, by the model below.
+    /// How often it turns up in text: as it was counted, else by the model below.
     fn rate(&self) -> f64 {
+        if let [Some(a), Some(b), Some(c), Some(d)] = self.bytes.map(|b| b.map(|b| b.to_ascii_lowercase())) {
+            return counted().get(&[a, b, c, d]).copied().unwrap_or_else(|| self.modelled().min(RARE));
+        }
+        self.modelled()
+    }
+
+    fn modelled(&self) -> f64 {
         let rate = rates();
         let of = |byte: Option<u8>| match byte {
             Some(b) if b.is_ascii_lowercase() && !self.exact => {
@@ -53,15 +56,38 @@ const PAIRED: usize = 192;
 /// Most rounds of moving grams between buckets.
 const ROUNDS: usize = 4;
 /// What a gram costs that never turns up: it takes room in the buckets.
-const ROOM: f64 = 1e-5;
+const ROOM: f64 = 3e-5;
+/// How often those that were not counted turn up at most.
+const RARE: f64 = 2e-6;
 
-/// Chooses a gram of each anchor, as few different and as rare ones as it can: `(offset, gram)` by anchor.
+/// A text whose grams are chosen from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text<'t> {
+    /// In lower case, unless `exact`.
+    pub(super) bytes: &'t [u8],
+    /// Case matters.
+    pub(super) exact: bool,
+    /// From its start on, so many bytes of [`in_run`] stand where it counts.
+    pub(super) run: usize,
+}
+
+/// Bytes of credentials: letters, digits, and the signs of base64, of JWT and between parts.
+pub(super) fn in_run(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-.~+/=:".contains(&byte)
+}
+
+/// Bytes of [`in_run`] that stand from a gram of the first set of tables on.
+pub(super) const RUN: usize = 12;
+
+/// Chooses a gram of each anchor, as few different and as rare ones as it can: `(offset, gram)` by anchor. Those of anchors that begin a
+/// run are followed by [`RUN`] bytes of it.
 ///
 /// The usual greedy way to cover a set: next comes the gram that costs least for each anchor that it newly stands for.
-pub(super) fn choose(anchors: &[(&[u8], bool)]) -> Vec<(usize, Gram)> {
+pub(super) fn choose(anchors: &[Text<'_>]) -> Vec<(usize, Gram)> {
     let mut places: BTreeMap<Gram, Vec<(usize, usize)>> = BTreeMap::new();
-    for (index, (anchor, exact)) in anchors.iter().enumerate() {
-        for (offset, gram) in Gram::of(anchor, *exact) {
+    for (index, text) in anchors.iter().enumerate() {
+        let fits = |(offset, _): &(usize, Gram)| text.run < RUN || offset + RUN <= text.run;
+        for (offset, gram) in Gram::of(text.bytes, text.exact).filter(fits) {
             let of_gram = places.entry(gram).or_default();
             if of_gram.last().is_none_or(|(last, _)| *last != index) {
                 of_gram.push((index, offset));
@@ -155,9 +181,9 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Divides the grams among the buckets, so that little else is let through.
-    pub(super) fn new(grams: &BTreeSet<Gram>) -> [Self; SETS] {
-        let mut groups = join(grams);
+    /// Divides the grams among the buckets of so many sets of tables, so that little else is let through.
+    pub(super) fn new<const SETS: usize>(grams: &BTreeSet<Gram>) -> [Self; SETS] {
+        let mut groups = join(grams, SETS * BITS);
         improve(&mut groups);
         std::array::from_fn(|set| Self::of(groups.get(set * BITS..).unwrap_or_default()))
     }
@@ -180,11 +206,11 @@ impl Tables {
 
 /// Joins grams until there are as many groups as buckets, those first that let the least through by mistake. Of many, the most frequent
 /// ones are joined in pairs, which takes time with the cube of their number; the others go where they cost least.
-fn join(grams: &BTreeSet<Gram>) -> Vec<Vec<Cluster>> {
+fn join(grams: &BTreeSet<Gram>, buckets: usize) -> Vec<Vec<Cluster>> {
     let mut all: Vec<Cluster> = grams.iter().map(Cluster::of).collect();
     all.sort_by(|one, other| other.rate.total_cmp(&one.rate));
     let rest = all.split_off(all.len().min(PAIRED));
-    let mut groups = join_pairs(all);
+    let mut groups = join_pairs(all, buckets);
     let mut whole: Vec<Cluster> = groups.iter().map(|group| Cluster::of_all(group)).collect();
     for gram in rest {
         let cost = |there: &Cluster| there.with(&gram).rate - there.rate;
@@ -196,13 +222,13 @@ fn join(grams: &BTreeSet<Gram>) -> Vec<Vec<Cluster>> {
     groups
 }
 
-fn join_pairs(mut clusters: Vec<Cluster>) -> Vec<Vec<Cluster>> {
+fn join_pairs(mut clusters: Vec<Cluster>, buckets: usize) -> Vec<Vec<Cluster>> {
     let mut groups: Vec<Vec<Cluster>> = clusters.iter().map(|one| vec![one.clone()]).collect();
     // What each pair would let through more if it were joined; the pairs of one cluster change in each step.
     let costs = |one: &Cluster, other: &Cluster| one.with(other).rate - one.rate - other.rate;
     let mut pairs: Vec<Vec<f64>> =
         clusters.iter().map(|one| clusters.iter().map(|other| costs(one, other)).collect()).collect();
-    while clusters.len() > BUCKETS {
+    while clusters.len() > buckets {
         let mut best = (f64::INFINITY, 0, 1);
         for (one, row) in pairs.iter().enumerate() {
             for (other, cost) in row.iter().enumerate().skip(one + 1) {
@@ -284,6 +310,20 @@ fn sums() -> &'static Sums {
             }
         }
         sums
+    })
+}
+
+/// Four bytes in any case, and how often they stand in memory, as they were counted for `frequent.txt`.
+fn counted() -> &'static HashMap<[u8; GRAM], f64> {
+    static COUNTED: OnceLock<HashMap<[u8; GRAM], f64>> = OnceLock::new();
+    COUNTED.get_or_init(|| {
+        let lines = include_str!("frequent.txt").lines();
+        let row = |line: &str| {
+            let (gram, in_a_million) = line.as_bytes().split_first_chunk::<GRAM>()?;
+            let in_a_million: f64 = std::str::from_utf8(in_a_million).ok()?.trim().parse().ok()?;
+            Some((*gram, in_a_million / 1e6))
+        };
+        lines.filter_map(row).collect()
     })
 }
 

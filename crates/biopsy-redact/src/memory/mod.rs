@@ -41,7 +41,9 @@ use zeroize::Zeroizing;
 
 use self::detect::{Detector, DetectorAnchor};
 use self::filter::{Candidate, Filter};
+use self::gram::Text;
 use self::window::{BACKWARD, Encoding, FORWARD, Windows};
+use crate::outline::Outline;
 use crate::plausible::Lists;
 use crate::rules::{self, Words};
 use crate::{LEARNED_RULE, RedactError};
@@ -103,6 +105,8 @@ struct Asked {
     offset: usize,
     /// Length of its word.
     length: usize,
+    /// What a match looks like there.
+    outline: Option<Outline>,
 }
 
 /// A stretch of memory that is secret.
@@ -138,12 +142,12 @@ impl MemoryScanner {
         for rule in rules::load(false, &[])?.rules.iter().filter(|rule| rule.memory.is_some()) {
             let index = detectors.len();
             let detector = Detector::new(rule)?;
-            for DetectorAnchor { text, exact, offset, length } in detector.anchors() {
+            for DetectorAnchor { text, exact, offset, length, outline } in detector.anchors() {
                 let same = |anchor: &&mut Anchor| {
                     anchor.bytes.as_slice() == text.as_bytes() && anchor.exact == *exact
                 };
                 let known = anchors.iter_mut().find(same);
-                let asked = Asked { rule: index, offset: *offset, length: *length };
+                let asked = Asked { rule: index, offset: *offset, length: *length, outline: outline.clone() };
                 match known.map(|anchor| &mut anchor.meaning) {
                     Some(Meaning::Rules(rules)) => rules.push(asked),
                     _ => anchors.push(Anchor {
@@ -262,8 +266,12 @@ impl MemoryScanner {
                 let readings =
                     [(at.stride == 1, Encoding::Bytes), (little, Encoding::Little), (big, Encoding::Big)];
                 for (_, encoding) in readings.into_iter().filter(|(is, _)| *is) {
-                    for Asked { rule, offset, length } in rules {
+                    for Asked { rule, offset, length, outline } in rules {
                         let start = at.start + offset * at.stride;
+                        let may_be = outline.as_ref().is_none_or(|outline| outline.fits(bytes, start));
+                        if encoding == Encoding::Bytes && !may_be {
+                            continue;
+                        }
                         let push = |range: Range<usize>| {
                             found.push(Found { start: range.start, end: range.end, rule: *rule, encoding });
                         };
@@ -295,13 +303,24 @@ pub fn mask_in_blocks(scanner: &MemoryScanner, memory: &[u8], block: usize) -> B
 
 impl AnchorSet {
     fn new(anchors: Vec<Anchor>) -> Self {
-        let texts: Vec<(&[u8], bool)> =
-            anchors.iter().map(|anchor| (&anchor.bytes[..], anchor.exact)).collect();
+        let texts: Vec<Text<'_>> = anchors.iter().map(Anchor::text).collect();
         Self { filter: Filter::new(&texts), anchors }
     }
 }
 
 impl Anchor {
+    fn text(&self) -> Text<'_> {
+        let run = |asked: &Asked| {
+            let of_outline = asked.outline.as_ref().filter(|_| asked.offset == 0);
+            of_outline.map_or(0, |outline| outline.length_of(gram::in_run))
+        };
+        let run = match &self.meaning {
+            Meaning::Rules(rules) => rules.iter().map(run).min().unwrap_or(0),
+            Meaning::Literal { .. } => 0,
+        };
+        Text { bytes: &self.bytes, exact: self.exact, run }
+    }
+
     fn is_at(&self, bytes: &[u8], at: Candidate) -> bool {
         let span = (self.bytes.len() - 1) * at.stride + 1;
         let Some(there) = bytes.get(at.start..at.start + span) else { return false };

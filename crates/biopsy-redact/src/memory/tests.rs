@@ -1,5 +1,7 @@
 //! Examples of the rules in all encodings, planted secrets at every alignment, and cuts.
 
+use proptest::prelude::*;
+
 use super::fuzz::{masked, piece};
 use super::*;
 
@@ -238,4 +240,76 @@ fn masked_pieces_are_the_masked_whole() {
         }
         assert!(pieces == whole, "pieces of {length}");
     }
+}
+
+/// A scanner that asks every rule at every place of each of its anchors, without the filter and whatever follows there.
+fn slow_scanner() -> &'static MemoryScanner {
+    static SCANNER: std::sync::OnceLock<MemoryScanner> = std::sync::OnceLock::new();
+    SCANNER.get_or_init(|| {
+        let mut scanner = MemoryScanner::new(&Literals::new()).expect("the built-in packs are right");
+        for anchor in &mut scanner.set.anchors {
+            if let Meaning::Rules(rules) = &mut anchor.meaning {
+                rules.iter_mut().for_each(|asked| asked.outline = None);
+            }
+        }
+        scanner
+    })
+}
+
+fn found_slowly(bytes: &[u8]) -> Vec<Found> {
+    let scanner = slow_scanner();
+    let mut windows = Windows::new(bytes, Vec::new());
+    let mut found = Vec::new();
+    for start in 0..bytes.len() {
+        for (number, anchor) in scanner.set.anchors.iter().enumerate() {
+            for stride in [1, 2] {
+                let at = Candidate { start, anchor: number, stride };
+                scanner.look(bytes, &mut windows, anchor, at, &mut found);
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Beginnings of credentials and names, their values, whole examples, and what is none of them.
+fn texts() -> impl Strategy<Value = String> {
+    let anchors = scanner().set.anchors.iter();
+    let anchors: Vec<String> =
+        anchors.map(|anchor| String::from_utf8_lossy(&anchor.bytes).into_owned()).collect();
+    let rules = rules::load(false, &[]).expect("the packs are right").rules;
+    let examples: Vec<String> =
+        rules.iter().flat_map(|rule| &rule.matches).map(|example| splice(&example[0])).collect();
+    prop_oneof![
+        4 => prop::sample::select(anchors),
+        2 => prop::sample::select(examples).prop_filter("short", |text| text.len() < 400),
+        4 => "[A-Za-z0-9_.~+/=-]{1,40}",
+        2 => "[=:\"' ,;&<>]{1,3}",
+        1 => "[\\x00-\\x1f\\x7f]{1,9}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn the_filter_and_outlines_hide_nothing(
+        pieces in prop::collection::vec((texts(), 0usize..3), 1..12),
+    ) {
+        let mut memory = Vec::new();
+        for (text, how) in pieces {
+            memory.extend(write(&text, ALL[how]));
+        }
+        let mut room = Room::default();
+        scanner().find(&memory, &mut room);
+        room.found.sort_unstable();
+        prop_assert_eq!(&room.found, &found_slowly(&memory), "{:?}", String::from_utf8_lossy(&memory));
+    }
+}
+
+#[test]
+fn most_beginnings_of_credentials_are_asked_for_only_in_front_of_a_run() {
+    let anchors = &scanner().set.anchors;
+    let runs = anchors.iter().filter(|anchor| anchor.text().run >= gram::RUN).count();
+    assert!(runs * 4 > anchors.len(), "{runs} of {}", anchors.len());
+    assert!(anchors.iter().all(|anchor| anchor.text().run < gram::RUN || anchor.exact));
 }

@@ -2,7 +2,6 @@
 
 use super::allocations;
 use super::escape::{code, plain};
-use super::privacy;
 use super::runtimes::{self, ROWS};
 use crate::units::{bytes, count, counted, duration, ratio, seconds, share};
 use crate::{when, words};
@@ -56,7 +55,6 @@ pub(super) fn body(text: &mut String, capture: &Capture, analysis: &Analysis) {
     allocations::write(text, analysis);
     logs(text, capture, analysis);
     completeness(text, capture, analysis);
-    privacy::write(text, capture);
 }
 
 /// The functions with most CPU time of their own.

@@ -234,6 +234,16 @@ pub struct Redaction {
     pub count: u64,
 }
 
+/// What was not gone over for secrets, or only in part.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NotSearched {
+    /// What, for people.
+    pub what: String,
+    /// Why, and what would change it.
+    pub why: String,
+}
+
 /// A small text about the target; only in the page, not in `report.json`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

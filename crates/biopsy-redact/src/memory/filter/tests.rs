@@ -31,7 +31,8 @@ fn memory(length: usize, fill: u8, plants: &[(usize, Vec<u8>, Written)]) -> Vec<
 }
 
 fn found(anchors: &[(Vec<u8>, bool)], bytes: &[u8]) -> Vec<(usize, usize, usize)> {
-    let anchors: Vec<(&[u8], bool)> = anchors.iter().map(|(text, exact)| (text.as_slice(), *exact)).collect();
+    let anchors: Vec<_> =
+        anchors.iter().map(|(text, exact)| Text { bytes: text, exact: *exact, run: 0 }).collect();
     let mut found = Vec::new();
     Filter::new(&anchors).scan(bytes, &mut Vec::new(), |candidate| {
         found.push((candidate.start, candidate.anchor, candidate.stride));
@@ -71,6 +72,35 @@ fn anchors_at_the_very_edges_of_memory_are_found() {
         "case matters"
     );
     assert_eq!(found(&anchors, b""), []);
+}
+
+#[test]
+fn what_begins_a_run_is_found_in_front_of_one() {
+    let text = b"ghp_0123456789ab";
+    let anchors = [Text { bytes: &text[..4], exact: true, run: text.len() }];
+    let filter = Filter::new(&anchors);
+    let found = |bytes: &[u8]| {
+        let mut found = Vec::new();
+        filter.scan(bytes, &mut Vec::new(), |candidate| found.push((candidate.start, candidate.stride)));
+        found
+    };
+    for how in [Written::Bytes, Written::Little, Written::Big] {
+        for at in 0..260 {
+            let bytes = memory(400, b'.', &[(at, text.to_vec(), how)]);
+            let (start, stride) = match how {
+                Written::Bytes => (at, 1),
+                Written::Little => (at, 2),
+                Written::Big => (at + 1, 2),
+            };
+            assert!(found(&bytes).contains(&(start, stride)), "{how:?} at {at}");
+        }
+    }
+    let mut short = memory(400, b' ', &[(100, text[..11].to_vec(), Written::Bytes)]);
+    assert_eq!(found(&short), [], "too short a run");
+    short[111] = b'x';
+    assert_eq!(found(&short), [(100, 1)]);
+    // The last vectors are gone over without asking for a run.
+    assert_eq!(found(&memory(110, b' ', &[(100, text.to_vec(), Written::Bytes)])), [(100, 1)]);
 }
 
 proptest! {
