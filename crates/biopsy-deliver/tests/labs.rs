@@ -25,6 +25,9 @@ struct Call {
 /// Status, headers, body.
 type Reply = (u16, Vec<(&'static str, String)>, Vec<u8>);
 
+/// What a lab answers to a call.
+type Answers = Box<dyn Fn(&Call) -> Reply + Send>;
+
 /// A lab on this machine, which answers by a function of each call and of how many there were.
 struct Lab {
     address: String,
@@ -231,7 +234,7 @@ fn a_receipt_is_believed_for_these_bytes_and_of_this_lab_alone() {
 fn answers_that_lead_nowhere_end() {
     let offset = |at: &str| (200, vec![("upload-offset", at.to_owned())], Vec::new());
     let place = |at: &str| (201, vec![("location", at.to_owned())], Vec::new());
-    let labs: Vec<(&str, Box<dyn Fn(&Call) -> Reply + Send>)> = vec![
+    let labs: Vec<(&str, Answers)> = vec![
         ("refuses", Box::new(|_| plain(403))),
         (
             "is elsewhere",
