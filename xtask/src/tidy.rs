@@ -4,6 +4,7 @@ mod circles;
 mod edges;
 mod licences;
 mod modules;
+mod numbers;
 mod orphans;
 mod sources;
 
@@ -18,6 +19,7 @@ pub(crate) fn run() -> Outcome {
     found.extend(orphans::violations(&files)?);
     found.extend(edges::servers_below_the_program(&metadata));
     found.extend(licences::violations(&metadata));
+    found.extend(numbers::violations(&files)?);
     found.extend(sources::violations(&files)?);
     for note in sources::long_files(&files)? {
         println!("note: {note}");

@@ -18,6 +18,8 @@ const ALWAYS: u64 = 16 << 20;
 const MEMBERS: usize = 100_000;
 /// Bytes of a member that are looked at to tell what it is.
 const HEAD: usize = 8192;
+/// What is said of what is packed once more inside.
+const PACKED_TWICE: &str = "packed inside of what is packed: it cannot be looked into";
 /// Level of zstd for what is written again.
 const ZSTD_LEVEL: i32 = 3;
 
@@ -57,8 +59,9 @@ pub(crate) fn pass(
         archive(redactor, file, out, &mut passed, stop)?;
     } else {
         let most = most_unpacked(file.metadata()?.len());
-        let summary = stream(redactor, BufReader::new(file), packing, (most, stop), BufWriter::new(out))?;
-        passed.add(&summary);
+        let text = text_of(BufReader::new(file), packing, (most, stop))?
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+        passed.add(&stream(redactor, text, packing, BufWriter::new(out))?);
     }
     Ok(passed)
 }
@@ -67,15 +70,29 @@ fn most_unpacked(packed: u64) -> u64 {
     packed.saturating_mul(MOST_GROWTH).max(ALWAYS)
 }
 
-/// One stream of text, packed or not.
+/// The text in what is packed so; or why it cannot be looked into: what is unpacked may be packed again, or no text at all.
+fn text_of<'r>(
+    from: impl Read + 'r,
+    packing: Packing,
+    (most, stop): (u64, &'r dyn Fn() -> bool),
+) -> io::Result<Result<impl Read + 'r, &'static str>> {
+    let mut text = Bounded::new(packing.unpack(from)?, most, stop);
+    let mut head = Vec::with_capacity(HEAD);
+    text.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(match Packing::of_head(&head) {
+        Some(Packing::Plain) => Ok(io::Cursor::new(head).chain(text)),
+        Some(Packing::Gzip | Packing::Zstd | Packing::Zip) => Err(PACKED_TWICE),
+        None => Err(BINARY),
+    })
+}
+
+/// One stream of text, to be packed or not.
 fn stream(
     redactor: &Redactor,
-    from: impl Read,
+    text: impl Read,
     packing: Packing,
-    (most, stop): (u64, &dyn Fn() -> bool),
     mut to: impl Write,
 ) -> io::Result<StreamSummary> {
-    let text = Bounded::new(packing.unpack(from)?, most, stop);
     let summary = match packing {
         Packing::Plain | Packing::Zip => redactor.stream(text, &mut to)?,
         Packing::Gzip => {
@@ -136,9 +153,16 @@ fn archive(
         match packing {
             Ok(packing) => {
                 let most = most_unpacked(member.compressed_size());
-                writer.start_file(new_name, options)?;
                 let whole = Bounded::new(head.as_slice().chain(member), most, stop);
-                passed.add(&stream(redactor, whole, packing, (most, stop), &mut writer)?);
+                match text_of(whole, packing, (most, stop))? {
+                    Ok(text) => {
+                        writer.start_file(new_name, options)?;
+                        passed.add(&stream(redactor, text, packing, &mut writer)?);
+                    }
+                    Err(why) => {
+                        passed.left_out.push(LeftOut { name: new_name.into(), why: why.to_owned() });
+                    }
+                }
             }
             Err(why) => passed.left_out.push(LeftOut { name: new_name.into(), why: why.to_owned() }),
         }

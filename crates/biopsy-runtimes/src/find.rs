@@ -66,12 +66,6 @@ impl<'i> Module<'i> {
             biopsy_elf::notes(&bytes).any(|note| note.owner == owner)
         })
     }
-
-    /// Whether the address is inside one of its mappings.
-    #[must_use]
-    pub fn contains(&self, address: u64) -> bool {
-        self.mappings.iter().any(|one| one.contains(address))
-    }
 }
 
 fn is_heap(mapping: &Mapping) -> bool {

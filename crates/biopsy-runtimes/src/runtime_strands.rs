@@ -1,5 +1,7 @@
 //! What a runtime has.
 
+use biopsy_model::Avma;
+
 use crate::{RuntimeKind, Strand, StrandId};
 
 /// A runtime that is in an image, with its strands.
@@ -67,7 +69,7 @@ impl RuntimeStrands {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InterpreterLock {
     /// Where it is.
-    pub address: u64,
+    pub address: Avma,
     /// Somebody has it.
     pub locked: bool,
     /// The strand that has it.

@@ -80,7 +80,7 @@ pub fn fuzz_compiled(bytes: &[u8]) {
     };
     let address = BASE + u64::from(begin) + u64::from(number(g, h));
     for exact in [false, true] {
-        let _ = windows_rule(BASE, function, address, exact, &read);
+        let _ = windows_rule(Avma(BASE), function, Avma(address), exact, &read);
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use biopsy_recording::Limits;
 use biopsy_watch::Settings;
-use biopsy_watch::keep::{Clocks, Kept, Policy, to_remove};
+use biopsy_watch::keep::{Clocks, Kept, Policy, WallClock, to_remove};
 
 use crate::journal::{JournalFolder, now};
 use crate::report;
@@ -89,11 +89,11 @@ fn unix(time: SystemTime) -> Duration {
 
 /// All results, by the clock of the wall.
 pub fn all(folder: &Path) -> Vec<Result> {
-    list(folder, &HashSet::new(), &clocks())
+    list(folder, &HashSet::new(), &WallClock::begin(clocks()))
 }
 
 /// All results but those that are being made. What has another name was put there by somebody else, and is not looked at.
-fn list(folder: &Path, being_made: &HashSet<PathBuf>, since: &Clocks) -> Vec<Result> {
+fn list(folder: &Path, being_made: &HashSet<PathBuf>, clock: &WallClock) -> Vec<Result> {
     let now = clocks();
     let mut results = Vec::new();
     for rule in entries(folder).into_iter().filter(|path| is_folder(path)) {
@@ -108,7 +108,7 @@ fn list(folder: &Path, being_made: &HashSet<PathBuf>, since: &Clocks) -> Vec<Res
             if meta.file_type().is_symlink() {
                 continue;
             }
-            let age = meta.modified().map(|time| since.age(&now, unix(time)));
+            let age = meta.modified().map(|time| clock.age(now, unix(time)));
             let is_marked = ["", ".biopsy.zip"]
                 .iter()
                 .any(|ending| path.with_file_name(format!("{stem}{ending}.keep")).symlink_metadata().is_ok());
@@ -120,15 +120,15 @@ fn list(folder: &Path, being_made: &HashSet<PathBuf>, since: &Clocks) -> Vec<Res
     results
 }
 
-/// Removes what the policy does not keep; says what. `since`: both clocks when the watch began.
+/// Removes what the policy does not keep; says what.
 pub(crate) fn clean(
     folder: &Path,
     policy: &Policy,
     missing: u64,
     being_made: &HashSet<PathBuf>,
-    since: &Clocks,
+    clock: &WallClock,
 ) -> Vec<Kept> {
-    let results = list(folder, being_made, since);
+    let results = list(folder, being_made, clock);
     let kept: Vec<Kept> = results.iter().map(|result| result.kept.clone()).collect();
     let gone: BTreeSet<usize> = to_remove(&kept, policy, missing);
     let remove = |index: &usize| {
@@ -144,8 +144,14 @@ pub(crate) fn free(folder: &Path) -> u64 {
     rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Where the result of a command goes: nothing is there yet.
-pub(crate) fn name(folder: &Path, rule: &str, title: &str, pid: u32) -> PathBuf {
+/// Where the result of a command goes: nothing is there yet, and nothing that is being made will be.
+pub(crate) fn name(
+    folder: &Path,
+    rule: &str,
+    title: &str,
+    pid: u32,
+    is_taken: impl Fn(&Path) -> bool,
+) -> PathBuf {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let title: String = title.chars().map(safe).take(60).collect();
     let time = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
@@ -154,7 +160,8 @@ pub(crate) fn name(folder: &Path, rule: &str, title: &str, pid: u32) -> PathBuf 
         let number = if number == 0 { String::new() } else { format!("-{number}") };
         folder.join(rule).join(format!("{stem}{number}.biopsy.zip"))
     };
-    (0..1000).map(path).find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| path(1000))
+    let is_free = |path: &PathBuf| path.symlink_metadata().is_err() && !is_taken(path);
+    (0..1000).map(path).find(is_free).unwrap_or_else(|| path(1000))
 }
 
 /// The folder that a bundle is made from.
@@ -224,7 +231,7 @@ mod tests {
         }
         let being_made = HashSet::from([rule.join("d-7-20261123-192401.biopsy.zip")]);
         let policy = Policy { age: Duration::from_secs(500), ..Policy::default() };
-        let removed = clean(folder.path(), &policy, 0, &being_made, &clocks());
+        let removed = clean(folder.path(), &policy, 0, &being_made, &WallClock::begin(clocks()));
         let names: Vec<&str> = removed.iter().map(|kept| kept.name.as_str()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(
@@ -269,13 +276,15 @@ mod tests {
     #[test]
     fn names_are_harmless_and_new() {
         let folder = tempfile::tempdir().unwrap();
-        let first = name(folder.path(), "slow", "../x y\n", 7);
+        let first = name(folder.path(), "slow", "../x y\n", 7, |_| false);
+        // One that waits has no file yet.
+        assert_ne!(name(folder.path(), "slow", "../x y\n", 7, |path| path == first), first);
         assert!(
             first.starts_with(folder.path().join("slow")) && first.to_string_lossy().contains(".._x_y_-7-")
         );
         fs::create_dir(folder.path().join("slow")).unwrap();
         fs::write(&first, "").unwrap();
-        assert_ne!(name(folder.path(), "slow", "../x y\n", 7), first);
+        assert_ne!(name(folder.path(), "slow", "../x y\n", 7, |_| false), first);
         assert_eq!(draft_of(Path::new("/r/a-1.biopsy.zip")), Path::new("/r/a-1.recording"));
     }
 }

@@ -164,7 +164,8 @@ pub struct SwitchedOff {
 /// What a rule has done.
 #[derive(Default, Debug)]
 struct History {
-    /// Beginnings within a day, oldest first, with the command's id; of results before this watcher without.
+    /// Beginnings within a day, oldest first, with the command's id; of results before this watcher without. What waited for something
+    /// counts while it waits, and then from its result on.
     begun: VecDeque<(Moment, Option<u64>)>,
     last: Option<Moment>,
     matched: u64,
@@ -188,11 +189,21 @@ struct Latch {
     fired: bool,
 }
 
+/// Moments of a rule that are due, and what is said of them.
+#[derive(Default)]
+struct Due {
+    whens: Vec<usize>,
+    because: String,
+    triggers: Vec<String>,
+}
+
 #[derive(Debug)]
 struct Running {
     rule: String,
     key: ProcessKey,
     waits: bool,
+    /// It waits for something that may happen on another day.
+    may_end_late: bool,
     budget: u32,
     cost: Cost,
 }
@@ -297,9 +308,17 @@ impl Engine {
     }
 
     /// A command has ended.
-    pub fn ended(&mut self, id: u64, outcome: Outcome) {
+    pub fn ended(&mut self, now: Moment, id: u64, outcome: Outcome) {
         let Some(running) = self.running.remove(&id) else { return };
         match outcome {
+            Outcome::Made if running.may_end_late => {
+                // It waited for days, perhaps: the result is of today.
+                if let Some(history) = self.histories.get_mut(&running.rule) {
+                    history.begun.retain(|(_, begun)| *begun != Some(id));
+                    let at = history.begun.partition_point(|(begun, _)| *begun <= now);
+                    history.begun.insert(at, (now, Some(id)));
+                }
+            }
             Outcome::Made => {}
             Outcome::Nothing => {
                 if let Some(history) = self.histories.get_mut(&running.rule) {
@@ -366,22 +385,20 @@ impl Engine {
         if process.is_held && !rule.records_starts() {
             return;
         }
-        let mut due: Option<(String, Vec<usize>)> = None;
-        let mut triggers = Vec::new();
+        // What keeps the last minutes waits with its process as well, and others record it meanwhile.
+        let keeps = rule.what.verb == Verb::Recent;
+        let (mut reached, mut awaited) = (Due::default(), Due::default());
         for (number, when) in rule.when.iter().enumerate() {
             let latch = tracked.latches.entry((index, number)).or_default();
-            let reached = match when {
+            let because = match when {
                 When::Start => Some("it started".to_owned()),
                 When::Alive(time) => {
                     (process.age > *time).then(|| format!("it lives for {}", seconds(process.age)))
                 }
                 When::Bound(bound) => exceeded(bound, process, tracked.cores),
-                When::Trigger(trigger) => {
-                    triggers.push(trigger.clone());
-                    Some(String::new())
-                }
+                When::Trigger(_) => Some(String::new()),
             };
-            let Some(because) = reached else {
+            let Some(because) = because else {
                 // It was false in between: it may come true again.
                 *latch = Latch::default();
                 continue;
@@ -391,43 +408,56 @@ impl Engine {
             if latch.fired || now.since(since) < lasting {
                 continue;
             }
-            let (text, whens) = due.get_or_insert_with(Default::default);
-            whens.push(number);
-            if text.is_empty() {
-                *text = because;
+            if let When::Trigger(trigger) = when {
+                awaited.whens.push(number);
+                awaited.triggers.push(trigger.clone());
+            } else {
+                reached.whens.push(number);
+                if reached.because.is_empty() {
+                    reached.because = because;
+                }
             }
         }
-        let Some((because, whens)) = due else { return };
-        // What keeps the last minutes waits with its process as well, and others record it meanwhile.
-        let keeps = rule.what.verb == Verb::Recent;
-        let waits = because.is_empty() || keeps;
-        let is_first = rule.when.iter().any(|when| matches!(when, When::Start | When::Trigger(_)));
-        match self.may(index, now, &process.key, waits, disk) {
+        // One command records now, another one waits: neither stands for the other.
+        for (due, waits) in [(reached, keeps), (awaited, true)] {
+            if !due.whens.is_empty() {
+                self.offer(index, now, process, tracked, due, waits, disk, decisions);
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what was asked, and what came of it")]
+    fn offer(
+        &mut self,
+        index: usize,
+        now: Moment,
+        process: &Observed,
+        tracked: &mut Tracked,
+        due: Due,
+        waits: bool,
+        disk: Disk,
+        decisions: &mut Vec<Decision>,
+    ) {
+        let key = process.key.clone();
+        let why = match self.may(index, now, &key, waits, disk) {
             Ok(id) => {
-                whens.iter().for_each(|number| tracked.fire(index, *number));
-                let rule = self.rules[index].clone();
-                let triggers = if waits { triggers } else { Vec::new() };
-                decisions.push(Decision::Fire(Fire {
-                    id,
-                    rule,
-                    key: process.key.clone(),
-                    because,
-                    triggers,
-                }));
+                due.whens.iter().for_each(|number| tracked.fire(index, *number));
+                let (rule, because, triggers) = (self.rules[index].clone(), due.because, due.triggers);
+                decisions.push(Decision::Fire(Fire { id, rule, key, because, triggers }));
+                return;
             }
-            Err(why) => {
-                if is_first || why == Held::NotEvery {
-                    // A start is over once it was let pass; a condition that holds on is asked again.
-                    whens.iter().for_each(|number| tracked.fire(index, *number));
-                }
-                if tracked.said.insert((index, why)) {
-                    decisions.push(Decision::Held {
-                        rule: self.rules[index].name.clone(),
-                        key: process.key.clone(),
-                        why,
-                    });
-                }
+            Err(why) => why,
+        };
+        let rule = &self.rules[index];
+        for number in due.whens {
+            // A start is over once it was let pass; a condition that holds on is asked again.
+            let is_over = matches!(rule.when.get(number), Some(When::Start | When::Trigger(_)));
+            if is_over || why == Held::NotEvery {
+                tracked.fire(index, number);
             }
+        }
+        if tracked.said.insert((index, why)) {
+            decisions.push(Decision::Held { rule: rule.name.clone(), key, why });
         }
     }
 
@@ -442,9 +472,11 @@ impl Engine {
     ) -> Result<u64, Held> {
         let Rule { name, limits, what, .. } = &self.rules[index];
         let history = self.histories.entry(name.clone()).or_default();
-        while history.begun.front().is_some_and(|(begun, _)| now.since(*begun) >= DAY) {
-            history.begun.pop_front();
-        }
+        // One that waits may have its result in the end, however long ago it began.
+        let running = &self.running;
+        let is_late =
+            |id: &Option<u64>| id.and_then(|id| running.get(&id)).is_some_and(|one| one.may_end_late);
+        history.begun.retain(|(begun, id)| now.since(*begun) < DAY || is_late(id));
         history.matched += 1;
         if !(history.matched - 1).is_multiple_of(u64::from(limits.every)) {
             return Err(Held::NotEvery);
@@ -479,7 +511,9 @@ impl Engine {
         history.begun.push_back((now, Some(id)));
         history.last = Some(now);
         let (rule, key, budget) = (name.clone(), key.clone(), limits.budget);
-        self.running.insert(id, Running { rule, key, waits, budget, cost: Cost::begin(now) });
+        let may_end_late = waits && what.verb != Verb::Recent;
+        let cost = Cost::begin(now);
+        self.running.insert(id, Running { rule, key, waits, may_end_late, budget, cost });
         Ok(id)
     }
 }

@@ -1,6 +1,6 @@
 //! Which results go: the oldest first, never what is marked to be kept, never the newest of a rule.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crate::moment::Moment;
@@ -46,15 +46,53 @@ pub struct Clocks {
     pub wall: Duration,
 }
 
-impl Clocks {
-    /// How long ago something was made, by its time on the wall and both clocks now. `self` is when the watch began: the time since then is
-    /// known. Where the clock was set meanwhile, the younger of what it may be: a clock that jumps takes nothing away.
+/// How the clock of the wall has stood to the other one since the watch began: more than once where somebody has set it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WallClock {
+    /// Both at the beginning.
+    begun: Clocks,
+    /// Both at each look that met it set, oldest first.
+    set: VecDeque<Clocks>,
+}
+
+/// Settings of a clock that are remembered.
+const MOST_SET: usize = 64;
+/// A clock that is kept right runs a little faster or slower; it is not set.
+const DRIFT: Duration = Duration::from_secs(10);
+
+impl WallClock {
+    /// The watch begins.
     #[must_use]
-    pub fn age(&self, now: &Self, made: Duration) -> Duration {
-        let unset = self.wall.saturating_add(now.moment.since(self.moment));
-        let ages = [unset, now.wall].into_iter().filter_map(|wall| wall.checked_sub(made));
-        // From the future by both: it counts as made now.
+    pub fn begin(now: Clocks) -> Self {
+        Self { begun: now, set: VecDeque::new() }
+    }
+
+    /// Looks whether it was set. Done whenever a result was made, what a result's time means is known.
+    pub fn look(&mut self, now: Clocks) {
+        let last = self.set.back().unwrap_or(&self.begun);
+        if last.wall_at(now.moment).abs_diff(now.wall) > DRIFT {
+            self.set.push_back(now);
+            if self.set.len() > MOST_SET {
+                self.set.pop_front();
+            }
+        }
+    }
+
+    /// How long ago something was made, by its time on the wall. Where the clock was set, the youngest of what it may be: a clock that
+    /// jumps takes nothing away.
+    #[must_use]
+    pub fn age(&self, now: Clocks, made: Duration) -> Duration {
+        let clocks = self.set.iter().chain([&self.begun, &now]);
+        let ages = clocks.filter_map(|clocks| clocks.wall_at(now.moment).checked_sub(made));
+        // From the future by all of them: it counts as made now.
         ages.min().unwrap_or_default()
+    }
+}
+
+impl Clocks {
+    /// What the clock of the wall would show now, had nobody set it since.
+    fn wall_at(&self, moment: Moment) -> Duration {
+        self.wall.saturating_add(moment.since(self.moment))
     }
 }
 
@@ -155,7 +193,7 @@ mod tests {
             (NOW - YEAR, NOW - YEAR - 60, 60),
             (NOW - YEAR, NOW + YEAR, 0),
         ] {
-            let age_of = begun.age(&at(4_600, wall), Duration::from_secs(made));
+            let age_of = WallClock::begin(begun).age(at(4_600, wall), Duration::from_secs(made));
             assert_eq!(age_of, Duration::from_secs(age), "{wall} {made}");
         }
     }

@@ -76,7 +76,7 @@ fn a_start_fires_once_and_again_for_another_program() {
     let first = fires(engine.look(at(1), &process, PLENTY));
     assert_eq!((first.len(), first[0].because.as_str()), (1, "it started"));
     assert!(engine.look(at(2), &process, PLENTY).is_empty());
-    engine.ended(first[0].id, Outcome::Made);
+    engine.ended(at(2), first[0].id, Outcome::Made);
     assert!(engine.look(at(3), &process, PLENTY).is_empty());
     // The pid of another process by now.
     let mut reused = worker(5, 0);
@@ -99,7 +99,7 @@ fn a_quantity_has_to_stay_above_its_bound_and_a_flapping_one_is_limited() {
             process.cpu += Duration::from_millis(900);
         }
         for fire in fires(engine.look(at(100 + second), &process, PLENTY)) {
-            engine.ended(fire.id, Outcome::Made);
+            engine.ended(at(100 + second), fire.id, Outcome::Made);
             fired.push(second);
         }
     }
@@ -138,9 +138,9 @@ fn commands_that_wait_are_no_recordings_and_count_only_when_there_is_a_result() 
         [Held::PerDay],
         "as many as there may be results"
     );
-    engine.ended(first[0].id, Outcome::Nothing);
+    engine.ended(at(3), first[0].id, Outcome::Nothing);
     assert_eq!(fires(engine.look(at(4), &worker(4, 0), PLENTY)).len(), 1);
-    engine.ended(second[0].id, Outcome::Made);
+    engine.ended(at(4), second[0].id, Outcome::Made);
     assert_eq!(held(&engine.look(at(5), &worker(5, 0), PLENTY)), [Held::PerDay]);
 }
 
@@ -158,7 +158,7 @@ fn whose_minutes_are_kept_may_be_recorded_meanwhile() {
         assert_eq!(fires(engine.look(at(32), &worker(pid, 0), PLENTY)).len(), 1, "{pid}");
     }
     assert_eq!(held(&engine.look(at(33), &worker(9, 0), PLENTY)), [Held::AtOnce]);
-    engine.ended(kept[0].id, Outcome::Nothing);
+    engine.ended(at(33), kept[0].id, Outcome::Nothing);
     assert_eq!(fires(engine.look(at(34), &worker(10, 0), PLENTY)).len(), 1);
 }
 
@@ -169,7 +169,7 @@ fn what_keeps_the_minutes_begins_anew_when_it_was_killed_and_not_for_ever() {
         let kept = fires(engine.look(at(second), &worker(5, 0), PLENTY));
         assert_eq!(kept.len(), 1, "{second}");
         assert!(engine.look(at(second), &worker(5, 0), PLENTY).is_empty());
-        engine.ended(kept[0].id, Outcome::Killed);
+        engine.ended(at(second), kept[0].id, Outcome::Killed);
     }
     assert_eq!(held(&engine.look(at(3), &worker(5, 0), PLENTY)), [Held::PerDay]);
 }
@@ -227,8 +227,8 @@ fn a_rule_that_costs_too_much_switches_itself_off_and_is_on_again_when_it_is_cha
     let (when, off) = off.remove(0);
     assert!((45..=55).contains(&when) && off.percent > 10.0 && off.percent <= 20.1, "{when}: {off:?}");
     assert_eq!((off.rule.as_str(), off.budget, off.running), ("dear", 10, vec![first.id, second.id]));
-    engine.ended(first.id, Outcome::Made);
-    engine.ended(second.id, Outcome::Made);
+    engine.ended(at(60), first.id, Outcome::Made);
+    engine.ended(at(60), second.id, Outcome::Made);
     assert_eq!(held(&engine.look(at(100), &worker(3, 0), PLENTY)), [Held::Budget]);
     let other = Observed { name: "other".to_owned(), exe: "/usr/bin/other".to_owned(), ..worker(4, 0) };
     assert_eq!(fires(engine.look(at(100), &other, PLENTY)).len(), 1, "other rules go on");
@@ -314,7 +314,7 @@ fn a_trouble_of_72_hours_stays_within_all_limits() {
                 continue;
             }
             let made = next(10) > 0;
-            engine.ended(id, if made { Outcome::Made } else { Outcome::Nothing });
+            engine.ended(now, id, if made { Outcome::Made } else { Outcome::Nothing });
             if made {
                 let bytes = (50 + next(900)) << 20;
                 newest.insert(rule.clone(), second);
@@ -394,7 +394,7 @@ proptest! {
             prop_assert!(running.len() <= at_once as usize);
             if ends && !running.is_empty() {
                 let (id, begin) = running.remove(0);
-                engine.ended(id, if makes { Outcome::Made } else { Outcome::Nothing });
+                engine.ended(at(now), id, if makes { Outcome::Made } else { Outcome::Nothing });
                 if makes {
                     made.push(begin);
                 }

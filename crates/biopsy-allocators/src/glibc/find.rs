@@ -117,7 +117,7 @@ fn in_data(image: &dyn Image, mapping: &Mapping, steps: &mut usize) -> Option<Ar
     // The bins of one arena have the same distance to a multiple of a pair: 16, so any first one will do.
     let mut rest = empty.as_slice();
     while let Some((&first, _)) = rest.split_first() {
-        let (near, behind) = rest.split_at(rest.partition_point(|&one| one < first + BINS * PAIR));
+        let (near, behind) = rest.split_at(rest.partition_point(|&one| one - first < BINS * PAIR));
         rest = behind;
         if near.iter().filter(|&&one| (one - first) % PAIR == 0).count() < FEWEST_EMPTY {
             continue;

@@ -51,14 +51,12 @@ pub(super) fn of_other(image: &dyn Image, layout: Layout, arena: u64, top: u64) 
         if word(at.checked_add(OF_ARENA)?)? != arena || heaps.len() >= MOST_HEAPS {
             return None;
         }
-        let size = word(at + SIZE)?;
-        if size > HEAP {
-            return None;
-        }
+        let size = word(at.checked_add(SIZE)?)?;
+        let end = at.checked_add(size).filter(|_| size <= HEAP)?;
         let used = if at == own { head + layout.size } else { head };
-        let first = (at + used).checked_next_multiple_of(ALIGNMENT)?;
-        heaps.push(Heap { range: at..at + size, first });
-        match word(at + BEFORE)? {
+        let first = at.checked_add(used)?.checked_next_multiple_of(ALIGNMENT)?;
+        heaps.push(Heap { range: at..end, first });
+        match word(at.checked_add(BEFORE)?)? {
             0 if at == own => return Some(heaps),
             // Heaps are made one after the other, and none leads back to itself.
             before if before % HEAP == 0 && before != 0 && before != at => at = before,

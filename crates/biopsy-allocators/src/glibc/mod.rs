@@ -12,6 +12,7 @@ mod heaps;
 mod mapped;
 mod walk;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use biopsy_image::{Image, MemoryExt};
@@ -53,6 +54,9 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>) -> Option<Read> {
             _ => heaps::of_other(image, layout, arena, top),
         };
         match heaps {
+            Some(heaps) if heaps.iter().any(|heap| walk.has_some_of(&heap.range)) => {
+                walk.astray(arena, "its memory and that of another overlap");
+            }
             Some(heaps) => walk.arena(arena, top, &heaps, parts),
             None => walk.astray(arena, "its heaps could not be told apart"),
         }
@@ -60,8 +64,8 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>) -> Option<Read> {
     let cached = walk.caches.count(&mut walk.window, &mut walk.classes, &mut walk.left);
     let mut mapped = Vec::new();
     let expected = parameters.map(|known| known.mapped);
-    walk.heaps.sort_by_key(|range| range.start);
-    for part in parts.unexplained(&walk.heaps) {
+    let heaps: Vec<Range<u64>> = walk.heaps.into_iter().map(|(start, end)| start..end).collect();
+    for part in parts.unexplained(&heaps) {
         if expected.is_some_and(|expected| mapped.len() as u64 >= expected.count) {
             break;
         }
@@ -89,7 +93,7 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>) -> Option<Read> {
     };
     let mut mapped: Vec<Range<u64>> = mapped.into_iter().map(|(at, bytes)| at..at + bytes).collect();
     mapped.sort_by_key(|range| range.start);
-    Some(Read { facts: Some(facts), heaps: walk.heaps, mapped, warnings: walk.warnings })
+    Some(Read { facts: Some(facts), heaps, mapped, warnings: walk.warnings })
 }
 
 /// Going through all arenas.
@@ -102,7 +106,8 @@ struct Walk<'i> {
     /// Blocks that were seen in use: no list of free ones can be longer.
     left: u64,
     arenas: Vec<ArenaFacts>,
-    heaps: Vec<Range<u64>>,
+    /// Ends of all heaps, by their starts. None overlaps another.
+    heaps: BTreeMap<u64, u64>,
     warnings: Vec<String>,
 }
 
@@ -116,9 +121,14 @@ impl<'i> Walk<'i> {
             caches: Caches::default(),
             left: 0,
             arenas: Vec::new(),
-            heaps: Vec::new(),
+            heaps: BTreeMap::new(),
             warnings: Vec::new(),
         }
+    }
+
+    /// Whether some of this memory is in a heap already.
+    fn has_some_of(&self, range: &Range<u64>) -> bool {
+        self.heaps.range(..range.end).next_back().is_some_and(|(_, &end)| end > range.start)
     }
 
     fn astray(&mut self, arena: u64, why: &str) {
@@ -143,7 +153,7 @@ impl<'i> Walk<'i> {
                 facts.top = heap.range.end - top;
             }
             facts.resident += parts.resident(&heap.range);
-            self.heaps.push(heap.range.clone());
+            self.heaps.insert(heap.range.start, heap.range.end);
         }
         self.left = self.left.saturating_add(facts.used.count);
         let fast = cache::fast(&mut self.window, arena, self.layout, &mut self.classes, &mut self.left);

@@ -104,7 +104,7 @@ fn rule(runtime: &Runtime<'_>, method: &Method, address: u64, exact: bool) -> Co
     };
     let read = |address: u64, buffer: &mut [u8]| runtime.memory().read(address, buffer).is_ok();
     function()
-        .and_then(|function| windows_rule(base, function, address, exact, &read))
+        .and_then(|function| windows_rule(method.range_begin, function, Avma(address), exact, &read))
         .map_or(CompiledRule::Unknown, CompiledRule::Frame)
 }
 

@@ -1,8 +1,8 @@
 //! An image of a few mappings, filled by hand.
 
 use biopsy_image::{
-    Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError,
-    Thread,
+    Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, MemoryExt, ProcessFacts, Protection,
+    ReadError, Thread,
 };
 use biopsy_model::{Pid, Tid};
 
@@ -74,8 +74,58 @@ impl MadeImage {
         self.put(address, &word.to_le_bytes());
     }
 
+    /// The word of eight bytes that is there.
+    ///
+    /// # Panics
+    /// As [`MadeImage::put`].
+    #[must_use]
+    pub fn word_at(&self, address: u64) -> u64 {
+        let mut word = [0; 8];
+        self.read_exact(address, &mut word).expect("the address is mapped");
+        u64::from_le_bytes(word)
+    }
+
     pub(super) fn half(&mut self, address: u64, half: u32) {
         self.put(address, &half.to_le_bytes());
+    }
+
+    /// Maps the last bytes that have addresses, filled by a word for each address. No process of Linux has memory there; a dump may say
+    /// that it has.
+    pub fn map_the_end(&mut self, word: impl Fn(u64) -> u64) {
+        const BYTES: usize = 0x400;
+        let start = u64::MAX - BYTES as u64 + 1;
+        let mut bytes: Vec<u8> =
+            (0..BYTES as u64).step_by(8).flat_map(|at| word(start + at).to_le_bytes()).collect();
+        // The very last byte has no end that could be said.
+        bytes.pop();
+        self.mappings.push(Mapping {
+            start,
+            end: u64::MAX,
+            protection: Protection { read: true, write: true, execute: true },
+            shared: false,
+            backing: Backing::Anonymous { label: String::new() },
+            not_frozen: false,
+        });
+        self.contents.push(bytes);
+    }
+
+    /// Where a word lies that is an address of this image.
+    #[must_use]
+    pub fn pointers(&self) -> Vec<u64> {
+        self.words_that(|word| self.mappings.iter().any(|one| one.contains(word)))
+    }
+
+    /// Where such words lie.
+    pub fn words_that(&self, are: impl Fn(u64) -> bool) -> Vec<u64> {
+        let words = |(mapping, bytes): (&Mapping, &Vec<u8>)| {
+            let words: Vec<(u64, u64)> = (mapping.start..)
+                .step_by(8)
+                .zip(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)))
+                .collect();
+            words
+        };
+        let all = self.mappings.iter().zip(&self.contents).flat_map(words);
+        all.filter(|(_, word)| are(*word)).map(|(at, _)| at).collect()
     }
 
     /// Changes the word of this number, counted over all mappings: to a small number, an address, what another word is, a large number,

@@ -14,7 +14,11 @@ pub use made_image::MadeImage;
 pub use node_image::node_image;
 pub use python_image::python_image;
 
-use crate::{Limits, Memory, Module, RuntimeStrands, go, jvm, node, python};
+use rustc_hash::FxHashMap;
+
+use crate::{
+    Holder, Limits, Memory, Module, RuntimeStrands, Strand, StrandId, StrandState, go, jvm, node, python,
+};
 
 /// Bytes of one change.
 const CHANGE: usize = 4;
@@ -35,11 +39,36 @@ pub fn fuzz_strands(bytes: &[u8]) {
         image.change(u16::from_le_bytes([*low, *high]).into(), *how, *by);
     }
     for runtime in read(&image) {
+        fits_together(&runtime);
         assert!(runtime.strands.len() <= Limits::small().strands, "more strands than allowed");
         let frames: usize = runtime.strands.iter().map(|strand| strand.frames.len()).sum();
         // What was inlined into the last frame still counts to it, and tasks have frames of their own.
         assert!(frames <= Limits::small().frames * 65, "more frames than allowed");
     }
+}
+
+/// What is said of strands is about strands that are there.
+///
+/// # Panics
+/// When it is not.
+pub fn fits_together(runtime: &RuntimeStrands) {
+    let strands: FxHashMap<StrandId, &Strand> =
+        runtime.strands.iter().map(|strand| (strand.id, strand)).collect();
+    assert_eq!(strands.len(), runtime.strands.len(), "each strand has an id of its own: {runtime:#?}");
+    for strand in &runtime.strands {
+        let Some(wait) = &strand.wait else { continue };
+        assert_ne!(strand.state, StrandState::Running, "it waits, and runs: {strand:#?}");
+        for owner in &wait.owners {
+            let Holder::Strand(id) = owner.holder else { continue };
+            let holder = strands.get(&id).unwrap_or_else(|| panic!("the owner is not there: {runtime:#?}"));
+            assert!(owner.frame.is_none_or(|frame| frame < holder.frames.len()), "{owner:?} of {holder:#?}");
+        }
+    }
+    let holder = runtime.interpreter_lock.as_ref().and_then(|lock| lock.holder);
+    assert!(
+        holder.is_none_or(|id| strands.contains_key(&id)),
+        "who has the interpreter is not there: {runtime:#?}"
+    );
 }
 
 /// All strands of a made-up image.

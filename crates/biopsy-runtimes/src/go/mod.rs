@@ -105,7 +105,7 @@ impl Reader<'_, '_> {
         let (mut unread, mut unfit, mut fit) = (0u64, 0u64, 0u64);
         let mut frames = self.limits.frames;
         let mut goroutines = Vec::new();
-        let mut seen: FxHashSet<u64> = FxHashSet::default();
+        let (mut seen, mut ids): (FxHashSet<u64>, FxHashSet<u64>) = Default::default();
         for index in 0..length {
             let at = list.checked_add(index * 8).and_then(|at| self.memory.u64(at));
             let fresh = at.filter(|at| seen.insert(*at));
@@ -118,6 +118,11 @@ impl Reader<'_, '_> {
                 continue;
             };
             if matches!(goroutine.status, Status::Dead | Status::Idle) {
+                continue;
+            }
+            // What is said of one must not be taken for another.
+            if !ids.insert(goroutine.id) {
+                unread += 1;
                 continue;
             }
             // Goroutines that C called into have no start.

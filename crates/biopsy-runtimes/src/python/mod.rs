@@ -25,6 +25,7 @@ mod threads;
 mod version;
 mod waits;
 
+use biopsy_model::Avma;
 use code::Codes;
 use layout::Layout;
 use objects::Objects;
@@ -127,7 +128,7 @@ fn read_interpreters(reading: &Reading<'_, '_, '_>, runtime: u64, first: u64, fo
         }
         if found.interpreter_lock.is_none() {
             found.interpreter_lock = gil.map(|gil| InterpreterLock {
-                address: gil.address,
+                address: Avma(gil.address),
                 locked: gil.locked,
                 holder: gil.locked.then_some(StrandId(gil.holder)),
             });

@@ -36,7 +36,7 @@ enum Index {
     None,
     /// `.eh_frame_hdr`, as it stands in the file.
     File(Vec<u8>),
-    /// (first address, offset of the entry), made by reading every entry once.
+    /// (first address where it counts, offset of the entry), made by reading every entry once.
     Built(Vec<(u64, u32)>),
 }
 
@@ -195,7 +195,7 @@ pub(crate) trait RowEvaluator<T> {
     ) -> Option<T>;
 }
 
-/// Reads all entries in order. Stops at the first damaged one and keeps those before it.
+/// Reads all entries in order: from which address on which one counts. Stops at the first damaged one and keeps those before it.
 fn entries<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) -> Vec<(u64, u32)> {
     let mut found = Vec::new();
     let mut entries = section.entries(bases);
@@ -203,11 +203,38 @@ fn entries<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) 
         let CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
         let Ok(offset) = u32::try_from(entry.offset()) else { break };
-        found.push((entry.initial_address(), offset));
+        // Of a function that the linker dropped, nothing is left.
+        if entry.len() > 0 {
+            let start = entry.initial_address();
+            found.push((start, start.saturating_add(entry.len()), offset));
+        }
     }
-    found.sort_unstable();
-    found
+    innermost(found)
 }
 
+/// Where ranges (start, end, whose) overlap, the one that begins last counts, and the one around it again behind it. What is in none
+/// follows some range all the same.
+fn innermost(mut ranges: Vec<(u64, u64, u32)>) -> Vec<(u64, u32)> {
+    ranges.sort_unstable_by_key(|&(start, end, offset)| (start, std::cmp::Reverse(end), offset));
+    let mut counts: Vec<(u64, u32)> = Vec::with_capacity(ranges.len());
+    let mut open: Vec<(u64, u32)> = Vec::new();
+    let behind_all = (u64::MAX, u64::MAX, 0);
+    for (start, end, offset) in ranges.into_iter().chain([behind_all]) {
+        while let Some(&(over, _)) = open.last().filter(|(over, _)| *over <= start) {
+            open.truncate(open.iter().rposition(|(end, _)| *end > over).map_or(0, |last| last + 1));
+            if let Some(&(_, around)) = open.last().filter(|_| over < start) {
+                counts.push((over, around));
+            }
+        }
+        if start < end {
+            open.push((end, offset));
+            counts.push((start, offset));
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod overlap_tests;
 #[cfg(test)]
 mod tests;

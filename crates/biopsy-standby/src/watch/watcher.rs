@@ -8,7 +8,7 @@ use biopsy_capture::{Failure, FailureKind, Job};
 use biopsy_model::{Pid, ProcessKey};
 use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::{Decision, Disk, Fire};
-use biopsy_watch::keep::Clocks;
+use biopsy_watch::keep::WallClock;
 use biopsy_watch::lease::{Journal, Lease};
 use biopsy_watch::quantity::duration_text;
 use biopsy_watch::rules::Verb;
@@ -52,7 +52,7 @@ pub struct Watcher<'a> {
     program: PathBuf,
     until: Moment,
     begun_unix: i64,
-    clocks: Clocks,
+    clock: WallClock,
     own: ProcessKey,
     workers: Vec<Worker>,
     /// Processes that a rule is about.
@@ -131,7 +131,7 @@ impl<'a> Watcher<'a> {
             program,
             until,
             begun_unix: jiff::Timestamp::now().as_second(),
-            clocks: results::clocks(),
+            clock: WallClock::begin(results::clocks()),
             own,
             workers: Vec::new(),
             concerned: HashMap::new(),
@@ -303,7 +303,8 @@ impl<'a> Watcher<'a> {
         let id = fire.id;
         let rule = fire.rule.name.clone();
         let title = process.title().to_owned();
-        let output = results::name(&self.folder, &rule, &title, fire.key.pid.0);
+        let is_taken = |path: &Path| self.workers.iter().any(|worker| worker.output == path);
+        let output = results::name(&self.folder, &rule, &title, fire.key.pid.0, is_taken);
         let folder = output.parent().unwrap_or(&self.folder).to_owned();
         let text = match (fire.rule.what.verb, fire.triggers.as_slice()) {
             (Verb::Recent, _) => {
@@ -335,7 +336,7 @@ impl<'a> Watcher<'a> {
                 self.listener.happened(&line("begun", text));
             }
             Err(error) => {
-                self.engine.ended(id, Outcome::Nothing);
+                self.engine.ended(now(), id, Outcome::Nothing);
                 self.listener.happened(&line("failed", format!("cannot start a command: {error}")));
             }
         }
@@ -393,7 +394,7 @@ impl<'a> Watcher<'a> {
         };
         match how {
             Ended::Made { bytes, headline, is_partial } => {
-                self.engine.ended(fire.id, Outcome::Made);
+                self.engine.ended(now(), fire.id, Outcome::Made);
                 let took = duration_text(Duration::from_secs(worker.begun.elapsed().as_secs().max(1)));
                 let partial = if is_partial { ", less than was asked for" } else { "" };
                 let headline = headline.map(|text| format!(": {text}")).unwrap_or_default();
@@ -409,11 +410,11 @@ impl<'a> Watcher<'a> {
                 self.say_of_hook(given.and_then(Result::err));
             }
             Ended::Killed(why) if fire.rule.what.verb == Verb::Recent => {
-                self.engine.ended(fire.id, Outcome::Killed);
+                self.engine.ended(now(), fire.id, Outcome::Killed);
                 self.listener.happened(&line("failed", format!("its last minutes are lost: {why}")));
             }
             Ended::Nothing(why) | Ended::Killed(why) => {
-                self.engine.ended(fire.id, Outcome::Nothing);
+                self.engine.ended(now(), fire.id, Outcome::Nothing);
                 // That it was over before anything was seen of it is nobody's failure.
                 let quiet =
                     !fire.triggers.is_empty() || worker.was_asked || !biopsy_target::is_same(&fire.key);
@@ -460,7 +461,8 @@ impl<'a> Watcher<'a> {
             .flat_map(|worker| [results::draft_of(&worker.output), worker.output.clone()])
             .chain(self.sending.on_their_way().map(Path::to_owned))
             .collect();
-        for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made, &self.clocks) {
+        self.clock.look(results::clocks());
+        for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made, &self.clock) {
             let text = format!("{} made room", gone.name);
             self.listener.happened(&Happened {
                 event: "removed",

@@ -10,6 +10,8 @@
 //! The codes undo the prologue. A code counts when the prologue has got so far. Published by Microsoft as "x64 exception
 //! handling"; operation 11, a frame offset above 240 bytes, is .NET's own, for Unix (`UWOP_SET_FPREG_LARGE`).
 
+use biopsy_model::Avma;
+
 use super::epilogue;
 use crate::unwind::registers::{CALLEE_SAVED, RBP, RBX, RSP};
 use crate::unwind::rule::FrameRule;
@@ -58,12 +60,13 @@ pub type ReadMemory<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
 /// needs (a frame of the machine).
 #[must_use]
 pub fn windows_rule(
-    base: u64,
+    base: Avma,
     function: RuntimeFunction,
-    address: u64,
+    address: Avma,
     exact: bool,
     read: ReadMemory<'_>,
 ) -> Option<FrameRule> {
+    let (Avma(base), Avma(address)) = (base, address);
     let offset = address.checked_sub(base.checked_add(u64::from(function.begin))?)?;
     let mut undone = Undone::new();
     let mut function = function;

@@ -1,5 +1,6 @@
 //! The decoder against functions written out by hand, against the processor's rules followed step by step, and against chance.
 
+use biopsy_model::Avma;
 use proptest::prelude::*;
 
 use super::*;
@@ -30,9 +31,13 @@ impl Memory {
 
     fn rule(&self, offset: u32, exact: bool) -> Option<FrameRule> {
         let function = RuntimeFunction { begin: CODE, end: CODE + self.code.len() as u32, unwind_info: INFO };
-        windows_rule(BASE, function, BASE + u64::from(CODE + offset), exact, &|address, buffer| {
-            self.read(address, buffer)
-        })
+        windows_rule(
+            Avma(BASE),
+            function,
+            Avma(BASE + u64::from(CODE + offset)),
+            exact,
+            &|address, buffer| self.read(address, buffer),
+        )
     }
 }
 
@@ -114,9 +119,10 @@ fn a_function_that_continues_another() {
     chained.extend(INFO.to_le_bytes());
     memory.info.extend(&chained);
     let function = RuntimeFunction { begin: CODE, end: CODE + 30, unwind_info: INFO + first };
-    let found = windows_rule(BASE, function, BASE + u64::from(CODE) + 15, false, &|address, buffer| {
-        memory.read(address, buffer)
-    });
+    let found =
+        windows_rule(Avma(BASE), function, Avma(BASE + u64::from(CODE) + 15), false, &|address, buffer| {
+            memory.read(address, buffer)
+        });
     assert_eq!(found, rule(6, 16, [-4, -2, -7, U, U, -3]));
 }
 

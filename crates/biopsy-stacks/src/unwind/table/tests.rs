@@ -15,13 +15,13 @@ const HEADER: u64 = 0x20_0000;
 
 /// A function and the instructions of its entry.
 #[derive(Clone, Debug)]
-struct Function {
-    start: u64,
-    length: u64,
+pub(super) struct Function {
+    pub(super) start: u64,
+    pub(super) length: u64,
     instructions: Vec<u8>,
 }
 
-fn function(start: u64, length: u64, instructions: &[u8]) -> Function {
+pub(super) fn function(start: u64, length: u64, instructions: &[u8]) -> Function {
     Function { start, length, instructions: instructions.to_vec() }
 }
 
@@ -63,7 +63,7 @@ fn header(functions: &[Function], places: &[u64]) -> Vec<u8> {
     bytes
 }
 
-fn table(functions: &[Function], with_header: bool) -> UnwindTable {
+pub(super) fn table(functions: &[Function], with_header: bool) -> UnwindTable {
     let (section, places) = eh_frame(functions);
     let index = with_header.then(|| header(functions, &places));
     let bases = BaseAddresses::default().set_eh_frame(SECTION).set_eh_frame_hdr(HEADER);

@@ -1,0 +1,328 @@
+//! Arenas that were made by hand: each layout, counted block by block, and what no program has but a dump may say.
+
+mod made;
+
+use biopsy_allocators::footprint;
+use biopsy_model::footprint::{Blocks, Footprint};
+use proptest::prelude::*;
+
+use made::{Block, HEAD_OF_TODAY, HEADS, HEAP_ADDRESSES, Made};
+
+const HEAP: u64 = 0x5500_0000_0000;
+const HEAP_BYTES: u64 = 0x2_0000;
+const LIBC: u64 = 0x7f00_0000_0000;
+const LIBC_BYTES: u64 = 0x4000;
+const ARENA: u64 = LIBC + 0x400;
+/// Heaps of a second arena, newest last.
+const SECOND: [u64; 2] = [0x7e00_0000_0000, 0x7e00_0000_0000 + HEAP_ADDRESSES];
+/// Bytes of `heap_info`.
+const INFO: u64 = 48;
+
+/// A process with these blocks in its main arena.
+fn process(head: (u64, u64), blocks: &[Block]) -> Made {
+    let mut made = Made::default();
+    made.map(HEAP, HEAP_BYTES, None);
+    made.map(LIBC, LIBC_BYTES, Some("/lib/libc.so.6"));
+    made.arena(ARENA, head, 0, ARENA, HEAP_BYTES);
+    let top = made.blocks(HEAP, HEAP + HEAP_BYTES, ARENA, head, blocks);
+    made.word(ARENA + head.0 + head.1 * 8, top);
+    made
+}
+
+/// The same with a second arena of two heaps.
+fn two_arenas(blocks: [&[Block]; 3]) -> Made {
+    let head = HEAD_OF_TODAY;
+    let mut made = Made::default();
+    made.map(HEAP, HEAP_BYTES, None);
+    for heap in SECOND {
+        made.map(heap, HEAP_BYTES, None);
+    }
+    made.map(LIBC, LIBC_BYTES, Some("/lib/libc.so.6"));
+    let second = SECOND[0] + INFO;
+    made.arena(ARENA, head, 0, second, HEAP_BYTES);
+    let top = made.blocks(HEAP, HEAP + HEAP_BYTES, ARENA, head, blocks[0]);
+    made.word(ARENA + head.0 + head.1 * 8, top);
+    let behind = made.arena(second, head, 0, ARENA, 2 * HEAP_BYTES);
+    for (number, heap) in SECOND.into_iter().enumerate() {
+        made.word(heap, second);
+        made.word(heap + 8, if number == 0 { 0 } else { SECOND[0] });
+        made.word(heap + 16, HEAP_BYTES);
+    }
+    let end = SECOND[0] + HEAP_BYTES;
+    // A heap that is full ends in a fence: two headers.
+    let first = behind.next_multiple_of(16);
+    let fence = made.blocks(first, end, second, head, blocks[1]);
+    made.word(fence + 8, (end - 2 * 16 - fence) | 1);
+    made.word(end - 2 * 16 + 8, 16 | 1);
+    made.word(end - 16 + 8, 1);
+    let top = made.blocks(SECOND[1] + INFO, SECOND[1] + HEAP_BYTES, second, head, blocks[2]);
+    made.word(second + head.0 + head.1 * 8, top);
+    made
+}
+
+fn sum(blocks: &[Block], of: fn(&Block) -> bool) -> Blocks {
+    let mut sum = Blocks::default();
+    blocks.iter().filter(|block| of(block)).for_each(|block| sum.add(block.size()));
+    sum
+}
+
+fn used(block: &Block) -> bool {
+    matches!(block, Block::Used(_))
+}
+
+fn free(block: &Block) -> bool {
+    matches!(block, Block::Free(_))
+}
+
+fn fast(block: &Block) -> bool {
+    matches!(block, Block::Fast(_))
+}
+
+/// There is never more than there is.
+fn total(footprint: &Footprint) -> u64 {
+    footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add)
+}
+
+#[test]
+fn each_layout_is_counted() {
+    let blocks = [Block::Used(64), Block::Free(4096), Block::Used(1024), Block::Used(32)];
+    for head in HEADS {
+        let footprint = footprint(&process(head, &blocks), &[]);
+        let [glibc] = footprint.allocators.as_slice() else { panic!("{head:?}: {footprint:#?}") };
+        let arena = &glibc.arenas[0];
+        assert_eq!((arena.used, arena.free), (sum(&blocks, used), sum(&blocks, free)), "{head:?}");
+        assert_eq!((arena.system, arena.unknown), (HEAP_BYTES, 0), "{head:?}");
+    }
+}
+
+#[test]
+fn a_second_arena_of_two_heaps_is_counted() {
+    let blocks: [&[Block]; 3] = [
+        &[Block::Used(64)],
+        &[Block::Used(2048), Block::Used(160), Block::Free(512), Block::Used(32)],
+        &[Block::Free(1024), Block::Used(4096)],
+    ];
+    let made = two_arenas(blocks);
+    let footprint = footprint(&made, &[]);
+    let [glibc] = footprint.allocators.as_slice() else { panic!("{footprint:#?}") };
+    let [main, second] = glibc.arenas.as_slice() else { panic!("{glibc:#?}") };
+    assert_eq!((main.used, main.heaps), (sum(blocks[0], used), 1));
+    assert_eq!(second.heaps, 2);
+    // What is left of the older heap up to its fence is one block in use.
+    assert_eq!(second.used.count, 3 + 1 + 1, "{second:#?}");
+    assert_eq!(second.free.count, 2);
+    assert_eq!(second.unknown, 0);
+    assert_eq!(total(&footprint), made.resident());
+}
+
+/// A dump says that two arenas have the same memory: it is counted once, and that is said.
+#[test]
+fn arenas_that_overlap_are_counted_once() {
+    let mut made = Made::default();
+    let head = HEAD_OF_TODAY;
+    made.map(SECOND[0], HEAP_BYTES, None);
+    made.map(LIBC, LIBC_BYTES, Some("/lib/libc.so.6"));
+    let second = SECOND[0] + INFO;
+    made.arena(ARENA, head, 0, second, HEAP_BYTES);
+    let behind = made.arena(second, head, 0, ARENA, HEAP_BYTES);
+    made.word(SECOND[0], second);
+    made.word(SECOND[0] + 16, HEAP_BYTES);
+    let first = behind.next_multiple_of(16);
+    let top =
+        made.blocks(first, SECOND[0] + HEAP_BYTES, second, head, &[Block::Used(0x8000), Block::Used(64)]);
+    // Both end in the same memory.
+    for arena in [ARENA, second] {
+        made.word(arena + head.0 + head.1 * 8, top);
+    }
+    let footprint = footprint(&made, &[]);
+    assert!(
+        total(&footprint) <= made.resident(),
+        "{} of {}: {footprint:#?}",
+        total(&footprint),
+        made.resident()
+    );
+    assert!(footprint.warnings.iter().any(|warning| warning.contains("overlap")), "{:?}", footprint.warnings);
+    assert!(!footprint.allocators[0].whole);
+}
+
+#[test]
+fn an_end_that_is_nowhere_leaves_the_arena_out_and_says_so() {
+    for top in [8, 0x1234_5678_9000, u64::MAX - 7] {
+        let mut made = process(HEAD_OF_TODAY, &[Block::Used(64)]);
+        made.word(ARENA + 96, top);
+        let footprint = footprint(&made, &[]);
+        assert!(
+            footprint.warnings.iter().any(|warning| warning.contains("left out")),
+            "{top:#x}: {footprint:#?}"
+        );
+        assert_eq!(total(&footprint), made.resident());
+    }
+}
+
+#[test]
+fn a_ring_of_arenas_that_never_comes_back_is_none() {
+    let mut made = two_arenas([&[Block::Used(64)], &[], &[]]);
+    // The second leads to itself.
+    made.word(SECOND[0] + INFO + 96 + 16 + 127 * 16 + 16, SECOND[0] + INFO);
+    let footprint = footprint(&made, &[]);
+    assert!(footprint.allocators.is_empty());
+    assert_eq!(total(&footprint), made.resident());
+}
+
+#[test]
+fn heaps_in_a_circle_leave_the_arena_out() {
+    let mut made = two_arenas([&[Block::Used(64)], &[Block::Used(64)], &[Block::Used(64)]]);
+    made.word(SECOND[0] + 8, SECOND[1]);
+    let footprint = footprint(&made, &[]);
+    assert_eq!(footprint.allocators[0].arenas.len(), 1);
+    assert!(footprint.warnings.iter().any(|warning| warning.contains("could not be told apart")));
+    assert_eq!(total(&footprint), made.resident());
+}
+
+#[test]
+fn bins_in_circles_and_links_that_lead_astray_end() {
+    let blocks = [Block::Fast(32), Block::Fast(32), Block::Fast(48), Block::Used(64)];
+    let first = HEAP;
+    for (what, address, word) in [
+        ("the second leads to the first", HEAP + 32 + 16, first ^ (HEAP + 32 + 16) >> 12),
+        ("to itself", first + 16, first ^ (first + 16) >> 12),
+        ("to a block of another size", first + 16, (HEAP + 64) ^ (first + 16) >> 12),
+        ("into the middle of a block", first + 16, (HEAP + 40) ^ (first + 16) >> 12),
+        ("out of memory", first + 16, 0x1000 ^ (first + 16) >> 12),
+        ("mixed with another address", first + 16, (HEAP + 32) ^ 0x1234_5678),
+        ("behind the end of all addresses", ARENA + 16, u64::MAX - 7),
+    ] {
+        let mut made = process(HEAD_OF_TODAY, &blocks);
+        let whole = footprint(&made, &[]);
+        assert_eq!(whole.allocators[0].arenas[0].fast, sum(&blocks, fast));
+        made.word(address, word);
+        let footprint = footprint(&made, &[]);
+        assert!(
+            footprint.warnings.iter().any(|warning| warning.contains("lead astray")),
+            "{what}: {footprint:#?}"
+        );
+        assert_eq!(total(&footprint), made.resident(), "{what}");
+    }
+}
+
+#[test]
+fn sizes_that_lead_nowhere_leave_the_rest_unknown() {
+    for size in [0, 16, 24, 40, HEAP_BYTES, HEAP_BYTES + 16, !7, 1 << 63] {
+        let mut made = process(HEAD_OF_TODAY, &[Block::Used(64), Block::Used(4096), Block::Used(64)]);
+        made.word(HEAP + 64 + 8, size | 1);
+        let footprint = footprint(&made, &[]);
+        let arena = &footprint.allocators[0].arenas[0];
+        assert_eq!(arena.used, Blocks { count: 1, bytes: 64 }, "{size:#x}");
+        assert_eq!(arena.unknown, 4096 + 64, "{size:#x}");
+        assert_eq!(total(&footprint), made.resident());
+    }
+}
+
+/// Counts of mappings that are not there: what was found is counted, and the difference is said.
+#[test]
+fn blocks_with_mappings_of_their_own_are_counted_as_far_as_they_are_there() {
+    let mut made = Made::default();
+    let large = 0x7d00_0000_0000;
+    made.map(HEAP, HEAP_BYTES, None);
+    made.map(large, 0x8000, None);
+    made.map(LIBC, LIBC_BYTES, Some("/lib/libc.so.6"));
+    made.arena(ARENA, HEAD_OF_TODAY, 0, ARENA, HEAP_BYTES);
+    let top = made.blocks(HEAP, HEAP + HEAP_BYTES, ARENA, HEAD_OF_TODAY, &[Block::Used(64)]);
+    made.word(ARENA + 96, top);
+    made.word(large + 8, 0x3000 | 2);
+    made.word(large + 0x3000 + 8, 0x5000 | 2);
+    // `malloc_par`: two of them, of 32 KiB.
+    for (at, word) in [(0x40, 65536 << 32 | 2), (0x48, 2), (0x50, 0x8000), (0x58, 0x8000), (0x60, HEAP)] {
+        made.word(LIBC + at, word);
+    }
+    let whole = footprint(&made, &[]);
+    assert_eq!(whole.allocators[0].mapped, Blocks { count: 2, bytes: 0x8000 }, "{whole:#?}");
+    assert!(whole.allocators[0].whole);
+    // The second is said to be larger than its mapping.
+    made.word(large + 0x3000 + 8, 0x6000 | 2);
+    let less = footprint(&made, &[]);
+    assert_eq!(less.allocators[0].mapped, Blocks { count: 1, bytes: 0x3000 });
+    assert!(
+        !less.allocators[0].whole && less.warnings.iter().any(|warning| warning.contains("1 of 12288 bytes"))
+    );
+    assert_eq!(total(&less), made.resident());
+}
+
+/// Where nothing is mapped in a process, but may be in a dump that somebody made.
+#[test]
+fn memory_at_the_end_of_all_addresses_is_read_without_going_round() {
+    let head = HEAD_OF_TODAY;
+    let last_page = u64::MAX - 0xfff;
+    let mut made = Made::default();
+    made.map(last_page - HEAP_ADDRESSES, 0x1000, None);
+    made.map(last_page, 0xff8, Some("/lib/libc.so.6"));
+    made.arena(last_page, head, last_page, last_page, 0x1000);
+    assert!(total(&footprint(&made, &[])) <= made.resident());
+    // Empty bins up to the very end.
+    for at in (last_page..u64::MAX - 32).step_by(16) {
+        made.word(at, at - 16);
+        made.word(at + 8, at - 16);
+    }
+    assert!(total(&footprint(&made, &[])) <= made.resident());
+
+    // A heap that ends where addresses end.
+    let heap = u64::MAX - HEAP_ADDRESSES + 1;
+    let mut made = Made::default();
+    made.map(LIBC, LIBC_BYTES, Some("/lib/libc.so.6"));
+    made.map(heap, 0x2000, None);
+    let second = heap + INFO;
+    made.arena(ARENA, head, ARENA, second, 0);
+    made.arena(second, head, heap + 0x1000, ARENA, 0x2000);
+    made.word(heap, second);
+    made.word(heap + 16, HEAP_ADDRESSES);
+    let footprint = footprint(&made, &[]);
+    assert!(total(&footprint) <= made.resident(), "{footprint:#?}");
+}
+
+fn any_blocks() -> impl Strategy<Value = Vec<Block>> {
+    let one = prop_oneof![
+        (2..200_u64).prop_map(|units| Block::Used(units * 16)),
+        (2..12_u64).prop_map(|units| Block::Fast(units * 16)),
+        (2..200_u64).prop_map(|units| Block::Free(units * 16)),
+    ];
+    prop::collection::vec(one, 0..40).prop_map(|mut blocks| {
+        // Two free ones side by side would be one.
+        blocks.dedup_by(|one, before| free(one) && free(before));
+        blocks
+    })
+}
+
+proptest! {
+    /// Whatever a program did, all is found, by kind and by size.
+    #[test]
+    fn blocks_are_counted_as_they_were_made(which in 0..2_usize, blocks in any_blocks()) {
+        let made = process(HEADS[which], &blocks);
+        let footprint = footprint(&made, &[]);
+        let glibc = &footprint.allocators[0];
+        let arena = &glibc.arenas[0];
+        prop_assert!(glibc.whole, "{:#?}", footprint);
+        prop_assert_eq!(arena.used, sum(&blocks, used));
+        prop_assert_eq!(arena.free, sum(&blocks, free));
+        prop_assert_eq!(arena.fast, sum(&blocks, fast));
+        let all: u64 = blocks.iter().map(|block| block.size()).sum();
+        prop_assert_eq!(arena.top, HEAP_BYTES - all);
+        let by_size: u64 = glibc.classes.iter().map(|class| class.used.bytes + class.free.bytes).sum();
+        prop_assert_eq!(by_size, all);
+        prop_assert_eq!(total(&footprint), made.resident());
+    }
+
+    /// Any words of two arenas may be anything: addresses of anything in them, mostly.
+    #[test]
+    fn changed_words_never_make_more_memory_than_there_is(
+        changes in prop::collection::vec((0..5_usize, 0..0x400_u64, 0..5_usize, 0..0x1000_u64, 0..8_u64), 1..30),
+    ) {
+        let some: &[Block] = &[Block::Used(64), Block::Free(4096), Block::Fast(32), Block::Used(0x290)];
+        let mut made = two_arenas([some, some, some]);
+        let places = [HEAP, SECOND[0], SECOND[0] + INFO + 96, SECOND[1], ARENA];
+        for (at, word, to, offset, flags) in changes {
+            made.word(places[at] + word * 8, places[to] + offset * 16 + flags);
+        }
+        let footprint = footprint(&made, &[]);
+        prop_assert!(total(&footprint) <= made.resident(), "{:#?}", footprint);
+    }
+}
