@@ -2,7 +2,7 @@
 
 use crate::pseudonym::mask_at;
 use crate::rules::{Strength, WordSet, Words};
-use crate::scrambled::is_scrambled;
+use crate::scrambled::{bits_per_pair, is_scrambled, is_unspoken};
 
 /// The word lists, ready to be asked.
 #[derive(Debug)]
@@ -367,13 +367,33 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
     value.len() >= 6
         && !is_number
         && !is_path(value)
-        && (!is_word || is_turned && value.len() >= 12 && !value.contains(&b' ') || is_phrase)
+        && (!is_word || is_no_name(value) || is_turned && value.len() >= 12 && !value.contains(&b' ') || is_phrase)
         && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
+}
+
+/// `bVozgt`: small and capital letters, or with something between, in an order that no name has, however short.
+fn is_no_name(value: &[u8]) -> bool {
+    let turned = value.iter().any(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
+    let least = if value.len() < 8 { 4.5 } else { 5.0 };
+    turned && !value.contains(&b' ') && bits_per_pair(value).is_some_and(|bits| bits >= least)
+}
+
+/// `/4JoDKf9+0/sYmM9+p/ipZT+rPitDCZPSNwxGlCf6jg=`: base64 that begins with a slash.
+pub(crate) fn is_base64_behind_slash(value: &[u8]) -> bool {
+    let body = &value[..value.iter().rposition(|b| *b != b'=').map_or(0, |last| last + 1)];
+    let has = |of: fn(&u8) -> bool| body.iter().any(of);
+    body.len() >= 20
+        && body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_digit)
+        && bits_per_pair(body).is_some_and(|bits| bits >= 5.25)
+        && !is_file_name(body)
 }
 
 /// `/srv/app`, `~/app`, `C:\app`.
 fn is_path(value: &[u8]) -> bool {
-    value.starts_with(b"/")
+    value.starts_with(b"/") && !is_base64_behind_slash(value)
         || value.starts_with(b"*.")
         || value.starts_with(b"%2F")
         || value.starts_with(b".%2F")
@@ -478,7 +498,7 @@ fn is_token(value: &[u8]) -> bool {
     if !plain || !letters || is_uuid(value) || is_pointer(value) || is_path(value) {
         return false;
     }
-    if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) {
+    if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) || is_unspoken(value) {
         return true;
     }
     // Letters only: long, mixed, and not made of words.

@@ -51,7 +51,8 @@ pub(crate) fn worth(value: &[u8], source: Source, lists: &Lists) -> Worth {
         return Worth::None;
     }
     // Paths and addresses name a place where the secret may be, or hold it as a part that a rule masks.
-    let is_path = (value[0] == b'/' || value.starts_with(b"./") || value.get(1..3) == Some(b":\\"))
+    let is_path = !plausible::is_base64_behind_slash(value)
+        && (value[0] == b'/' || value.starts_with(b"./") || value.get(1..3) == Some(b":\\"))
         && value.iter().filter(|b| matches!(b, b'/' | b'\\')).count() >= 2
         && value.iter().all(|b| {
             b.is_ascii_alphanumeric() || matches!(b, b'/' | b'\\' | b'.' | b'-' | b'_' | b':' | b' ')
@@ -133,7 +134,8 @@ fn contains(value: &[u8], part: &[u8]) -> bool {
 fn is_generated(value: &[u8]) -> bool {
     !plausible::is_uuid(value)
         && (plausible::is_strong(value, crate::rules::Strength::Random)
-            || crate::scrambled::is_scrambled(value))
+            || crate::scrambled::is_scrambled(value)
+            || value.len() >= 12 && crate::scrambled::is_unspoken(value))
 }
 
 #[cfg(test)]
