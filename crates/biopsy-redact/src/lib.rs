@@ -60,6 +60,7 @@ mod scrambled;
 mod shape;
 mod source;
 mod stream;
+mod unquoted;
 mod value;
 pub mod verify;
 mod wide;

@@ -547,7 +547,10 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
     };
     let is_value = |offset: usize| {
         let behind = rest[offset..].trim_ascii_start();
-        let word = &behind[..behind.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(behind.len())];
+        let word = &behind[..behind
+            .iter()
+            .position(|b| b.is_ascii_whitespace() || matches!(b, b'`' | b'\'' | b')' | b'\\'))
+            .unwrap_or(behind.len())];
         plausible::is_strong(plausible::trim_end_punctuation(word.trim_ascii()), Strength::Token)
             || Quote::at(behind, 0).is_some()
     };
@@ -572,7 +575,7 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
         }
     }
     // `Session Token x1`, `PASSWORD(x1)`: only what nobody writes in a sentence.
-    let word = rest.iter().position(|b| b" \t,;".contains(b)).unwrap_or(rest.len());
+    let word = rest.iter().position(|b| b" \t,;`')\\".contains(b)).unwrap_or(rest.len());
     if is_directive || plausible::is_no_word(plausible::trim_end_punctuation(&rest[..word])) {
         return place(0);
     }

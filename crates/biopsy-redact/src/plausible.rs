@@ -273,6 +273,7 @@ pub(crate) fn is_mixed(value: &[u8]) -> bool {
     has(u8::is_ascii_alphabetic)
         && has(|b| b.is_ascii_digit() || b"!@#$%^&*+~".contains(b))
         && !(is_numbered && value.len() < 8)
+        || value.len() >= 8 && is_no_name(value)
 }
 
 /// Would nobody write it in a sentence: scrambled, or letters, digits and symbols together.

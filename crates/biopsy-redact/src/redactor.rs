@@ -14,7 +14,7 @@ use crate::pseudonym::{self, BundleKey, Pseudonym};
 use crate::rules::Strength;
 use crate::scan::{self, Engine, Span};
 use crate::verify::Fingerprints;
-use crate::{Hit, RedactError, wide};
+use crate::{Hit, RedactError, unquoted, wide};
 
 /// Rule id of values that were found by key somewhere and turned up elsewhere.
 pub const LEARNED_RULE: &str = "learned";
@@ -246,6 +246,10 @@ impl Redactor {
         let find =
             |text: &[u8], spans: &mut Vec<Span>| self.engine.find(text, &pseudonym::masks_in(text), spans);
         find_escaped(text, &undone, spans, find);
+        let unquoted = unquoted::unquoted(text);
+        let before = spans.len();
+        find_escaped(text, &unquoted, spans, find);
+        inside_strings(text, spans, before);
         if self.learn_from_text {
             // What overlaps a mask holds pieces of it, and those are no secrets.
             let ours = |range: &Range<usize>| {
@@ -263,6 +267,9 @@ impl Redactor {
         }
         self.learned.find(text, false, spans);
         find_escaped(text, &undone, spans, |text, spans| self.learned.find(text, false, spans));
+        let before = spans.len();
+        find_escaped(text, &unquoted, spans, |text, spans| self.learned.find(text, false, spans));
+        inside_strings(text, spans, before);
         self.find_encoded(text, masks, spans, ENCODED_TWICE);
     }
 
@@ -416,6 +423,18 @@ fn find_escaped(
             Some(Span { range, open, learn: false, wrap: None, ..span })
         }));
     }
+}
+
+/// What was found in strings in strings ends with the inner one.
+fn inside_strings(text: &[u8], spans: &mut Vec<Span>, from: usize) {
+    for span in &mut spans[from..] {
+        span.range = unquoted::inside(text, span.range.clone());
+    }
+    let mut at = 0;
+    spans.retain(|span| {
+        at += 1;
+        at <= from || !span.range.is_empty()
+    });
 }
 
 /// How often a value stands in `text` as a word of its own where no rule masks it.
