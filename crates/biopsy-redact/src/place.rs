@@ -10,6 +10,8 @@ use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
 
 /// How far an attribute `value=` may be from `name="password"`, in bytes.
 const ATTRIBUTE_REACH: usize = 256;
+/// Other names of values in objects.
+const SHORT_VALUES: [&[u8]; 6] = [b"\"v\"", b"\"val\"", b"\"new\"", b"\"after\"", b"\"data\"", b"\"content\""];
 /// How far the end of an element may be from its beginning, in bytes: longer than any token.
 const CLOSING_REACH: usize = 16 << 10;
 
@@ -71,6 +73,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         // `<-` of R, `?=` of make, `!=`, `+=`.
         [b'<', b'-', ..] | [b'?' | b'!' | b'+', b'=', ..] => 2,
         [b'=', ..] => 1,
+        // `userPassword:: S2Q4` of LDIF.
+        [b':', b':', b' ', ..] if !quoted_key => 2,
         [b':', b':', ..] => return None,
         // `${NAME:?it is not set}` of a shell.
         [b':', b'?', ..] if text[..name.start].ends_with(b"${") => return None,
@@ -373,6 +377,11 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
             | b"id"
             | b"param"
             | b"parameter"
+            | b"k"
+            | b"n"
+            | b"label"
+            | b"attribute"
+            | b"header"
     ) && !label.ends_with(b"name")
         && !label.ends_with(b"key")
     {
@@ -415,15 +424,20 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
             && reach[*at..*at + 5].eq_ignore_ascii_case(b"value")
             && *at > 0
             && (!reach[*at - 1].is_ascii_alphanumeric()
-                || [&b"new"[..], b"parameter", b"option", b"property", b"setting"]
+                || [&b"new"[..], b"parameter", b"option", b"property", b"setting", b"string"]
                     .iter()
                     .any(|word| reach[..*at].to_ascii_lowercase().ends_with(word)))
             && !reach.get(*at + 5).is_some_and(u8::is_ascii_alphanumeric)
     });
-    let Some(found) = found else {
+    // `{"k":"password","v":"x"}`, `{"field":"password","new":"x"}`.
+    let short = |word: &&[u8]| {
+        memchr::memmem::find(&reach[..stop], word).map(|at| (at + 1, word.len() - 2))
+    };
+    let found = found.map(|found| (found, 5)).or_else(|| SHORT_VALUES.iter().filter(|_| quoted).find_map(|word| short(word)));
+    let Some((found, length)) = found else {
         return value_in_front(text, name, &label).or_else(|| in_tag(text, name, quoted));
     };
-    let mut at = name.end + found + 5;
+    let mut at = name.end + found + length;
     at += Quote::at(text, at).map_or(0, |(_, length)| length);
     at = skip_blank(text, at);
     match text.get(at)? {

@@ -280,6 +280,7 @@ pub(crate) fn is_mixed(value: &[u8]) -> bool {
 pub(crate) fn is_no_word(value: &[u8]) -> bool {
     let has = |of: fn(&u8) -> bool| value.iter().any(of);
     is_scrambled(value)
+        || value.len() >= 10 && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && is_unspoken(value)
         || value.len() >= 7
             && has(u8::is_ascii_alphabetic)
             && has(u8::is_ascii_digit)
@@ -375,8 +376,16 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
 /// `bVozgt`: small and capital letters, or with something between, in an order that no name has, however short.
 fn is_no_name(value: &[u8]) -> bool {
     let turned = value.iter().any(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
-    let least = if value.len() < 8 { 4.5 } else { 5.0 };
-    turned && !value.contains(&b' ') && bits_per_pair(value).is_some_and(|bits| bits >= least)
+    // A capital letter with no small ones behind it begins no word of a name.
+    let is_broken = |at: usize| {
+        value[at].is_ascii_lowercase()
+            && value[at + 1].is_ascii_uppercase()
+            && value[at + 2..].iter().take_while(|b| b.is_ascii_lowercase()).count() < 2
+    };
+    let broken = (0..value.len().saturating_sub(1)).filter(|at| is_broken(*at)).count();
+    turned
+        && !value.contains(&b' ')
+        && bits_per_pair(value).is_some_and(|bits| bits >= if broken > 0 { 4.25 } else { 5.0 })
 }
 
 /// `/4JoDKf9+0/sYmM9+p/ipZT+rPitDCZPSNwxGlCf6jg=`: base64 that begins with a slash.

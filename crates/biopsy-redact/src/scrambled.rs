@@ -59,6 +59,8 @@ pub(crate) fn bits_per_pair(value: &[u8]) -> Option<f32> {
                 let hump = body[at + 2..].iter().take_while(|b| b.is_ascii_lowercase()).count();
                 if hump >= 2 { 4 } else { 8 }
             }
+            // An alphabet, as code has them.
+            (true, true) if other == one + 1 || other == one => 2,
             (true, true) => {
                 letters += 1;
                 let index = |b: u8| usize::from(b.to_ascii_lowercase() - b'a');

@@ -84,8 +84,9 @@ fn quote(line: &[u8], at: usize) -> Option<(usize, u8)> {
                 b.is_some_and(|b| !b.is_ascii_whitespace() && !b":=,;()[]{}<>\"'\\".contains(b))
             };
             let before = at.checked_sub(1).and_then(|before| line.get(before));
-            (is_of_word(before) || is_of_word(line.get(at + 2)) || matches!(line.get(at + 2), Some(b'{' | b'[')))
-                .then_some((2, byte))
+            let opens = matches!(line[at + 2..], [b'{', ..] | [b'[', b'{' | b'"', ..]);
+            let closes = before == Some(&b'}');
+            (is_of_word(before) || is_of_word(line.get(at + 2)) || opens || closes).then_some((2, byte))
         }
         [b'&', ..] => ENTITIES
             .iter()

@@ -118,6 +118,10 @@ pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
             if let Some(value) = object(text, place.at + 1) {
                 return vec![value];
             }
+            let values = texts_of_object(text, place.at + 1);
+            if !values.is_empty() {
+                return values;
+            }
         }
         _ => {}
     }
@@ -282,6 +286,38 @@ fn object(text: &[u8], at: usize) -> Option<Value> {
         return None;
     }
     quoted(text, skip_space(text, at + 1))
+}
+
+/// Names in an object under the name of secrets that hold none.
+const NO_SECRETS: [&[u8]; 14] = [
+    b"name", b"type", b"kind", b"id", b"path", b"engine", b"description", b"user", b"username", b"format", b"in", b"ref", b"$ref", b"namespace",
+];
+
+/// `"db": "x", "mq": "y"}`: the texts of an object that holds no other values.
+fn texts_of_object(text: &[u8], at: usize) -> Vec<Value> {
+    let end = text.len().min(at + OBJECT_REACH);
+    let mut values = Vec::new();
+    let mut at = skip_space(text, at);
+    while at < end && values.len() < LIST_MAX {
+        let Some(name) = quoted(text, at) else { break };
+        let Some((_, length)) = Quote::at(text, name.range.end) else { break };
+        let colon = skip_space(text, name.range.end + length);
+        if text.get(colon) != Some(&b':') {
+            break;
+        }
+        let Some(value) = quoted(text, skip_space(text, colon + 1)) else { break };
+        at = value.range.end + length;
+        let is_secret = !NO_SECRETS.iter().any(|word| text[name.range.clone()].eq_ignore_ascii_case(word));
+        if is_secret {
+            values.push(value);
+        }
+        at = skip_space(text, at);
+        if text.get(at) != Some(&b',') {
+            break;
+        }
+        at = skip_space(text, at + 1);
+    }
+    values
 }
 
 /// Up to the closing tag. What other tags follow is no value, but for `<Value>`.
