@@ -37,7 +37,7 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         at += 1;
         // `["key"]` closes its quote first, `user[key]` has none.
     }
-    let behind = skip_blank(text, at);
+    let behind = behind_accessors(text, skip_blank(text, at));
     if let Some((value_at, how, whole_line)) = assigned(text, &name, behind, key_quote.is_some()) {
         let is_dialogue = whole_line || key_quote.is_none();
         if is_dialogue && let Some(word) = answer(text, &name, value_at) {
@@ -128,7 +128,9 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
     let spaced = value > separator_end;
     // `X-Vault-Token: x` is a header wherever it stands.
-    let is_header = name.len() > 4 && text[name.start..name.start + 2].eq_ignore_ascii_case(b"x-");
+    // So is what `curl -v` says that it sent or got.
+    let is_header = name.len() > 4 && text[name.start..name.start + 2].eq_ignore_ascii_case(b"x-")
+        || matches!(line, b"> " | b"< ");
     let prose = colon && spaced && !quoted_key && !setting && !is_header;
     let query = !percent && name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && !colon;
     let compared = lower.starts_with(b"==") || lower.starts_with(b"!=");
@@ -142,6 +144,15 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     // Only there may a value without quotes hold blanks: `password: two words`, `password = two words`.
     let whole_line = setting && !quoted_key && spaced && (colon || at > name.end);
     Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
+}
+
+/// `Password { get; set; } = "x"`: the accessors of a property of C# stand between.
+fn behind_accessors(text: &[u8], at: usize) -> usize {
+    let rest = &text[at..text.len().min(at + 48)];
+    if !rest.starts_with(b"{ get") {
+        return at;
+    }
+    memchr::memmem::find(rest, b"} = ").map_or(at, |close| at + close + 2)
 }
 
 /// `Some("x")`, `&"x"`, `string(10) "x"`, `(string) (len=10) "x"`: where the quote is.

@@ -101,7 +101,11 @@ pub(crate) fn trim_end_punctuation(value: &[u8]) -> &[u8] {
 /// Empty, masked by somebody, or a name that stands for a value.
 pub(crate) fn is_placeholder(value: &[u8], lists: &Lists) -> bool {
     let value = value.trim_ascii();
+    // `=None):`, `=true)`: what closes a call of code around it.
+    let bare = trim_end_punctuation(value);
+    let inside = bare.iter().rposition(|b| *b != b')').map_or(bare, |last| &bare[..=last]);
     value.is_empty()
+        || inside.len() < bare.len() && inside.iter().all(u8::is_ascii_alphabetic) && lists.is_trivial(inside)
         || mask_at(value, 0).is_some_and(|length| length == value.len())
         || is_blanked(value)
         || is_reference(value)
@@ -364,17 +368,20 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
     let is_word = value.iter().all(|b| b.is_ascii_alphabetic() || b" _-./".contains(b));
     let is_number = value.iter().all(|b| b.is_ascii_digit() || b" .,:-/+".contains(b));
     let is_turned = has(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
-    // `rusty-comet-battery-staple`
-    let is_phrase = value.len() >= 20 && value.iter().filter(|b| **b == b'-').count() >= 3;
     value.len() >= 6
         && !is_number
         && !is_path(value)
-        && (!is_word || is_no_name(value) || is_turned && value.len() >= 12 && !value.contains(&b' ') || is_phrase)
+        && (!is_word || is_no_name(value) || is_turned && value.len() >= 12 && !value.contains(&b' ') || is_phrase(value) || is_unspoken(value))
         && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
 }
 
+/// `rusty-comet-battery-staple`
+pub(crate) fn is_phrase(value: &[u8]) -> bool {
+    value.len() >= 20 && value.iter().filter(|b| **b == b'-').count() >= 3 && !value.contains(&b' ')
+}
+
 /// `bVozgt`: small and capital letters, or with something between, in an order that no name has, however short.
-fn is_no_name(value: &[u8]) -> bool {
+pub(crate) fn is_no_name(value: &[u8]) -> bool {
     let turned = value.iter().any(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
     // A capital letter with no small ones behind it begins no word of a name.
     let is_broken = |at: usize| {

@@ -260,9 +260,16 @@ impl Redactor {
                 |span: &&Span| span.learn && !span.open && span.range.start >= new && !ours(&span.range);
             let bare = |value: &[u8]| bare_places(text, value, &spans[from..]);
             for span in spans[from..].iter().filter(new) {
+                let is_many = span.rule.is_some_and(|rule| self.engine.rules()[rule].many);
+                if is_many && self.learned.is_half_full() {
+                    continue;
+                }
                 let value = crate::plausible::trim_end_punctuation(&text[span.range.clone()]);
                 let lists = self.engine.lists();
                 self.learned.learn_beside(value, Source::Text, &self.key, lists, &mut { bare });
+                if let Some(token) = end_of_address(value) {
+                    self.learned.learn_beside(token, Source::Text, &self.key, lists, &mut { bare });
+                }
             }
         }
         self.learned.find(text, false, spans);
@@ -423,6 +430,14 @@ fn find_escaped(
             Some(Span { range, open, learn: false, wrap: None, ..span })
         }));
     }
+}
+
+/// `hooks.example.com/services/T0/B0/x1`: the secret of an address that is one as a whole stands elsewhere without it.
+fn end_of_address(value: &[u8]) -> Option<&[u8]> {
+    let value = value.strip_suffix(b"/").unwrap_or(value);
+    let (address, token) = value.split_at(memchr::memrchr(b'/', value)? + 1);
+    let has_host = address.contains(&b'.') && address.iter().filter(|b| **b == b'/').count() >= 2;
+    (has_host && token.len() >= 8 && (plausible::has_random_run(token, 8) || plausible::is_no_word(token))).then_some(token)
 }
 
 /// What was found in strings in strings ends with the inner one.

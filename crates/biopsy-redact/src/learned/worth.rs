@@ -99,7 +99,12 @@ fn is_identifier(value: &[u8]) -> bool {
         .is_some_and(|name| name.iter().all(|b| b.is_ascii_lowercase() || *b == b'_'));
     let is_called =
         value.iter().all(is_of_name) && digits * 3 <= value.len() && !crate::scrambled::is_scrambled(value);
-    is_variable || contains(value, b"  ") || is_called && WORDS.iter().any(|word| contains(&lower, word))
+    // `cryptography_has_psk_tlsv13`: words of a name, however it goes on.
+    let is_snake = value.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_')
+        && value.iter().filter(|b| **b == b'_').count() >= 2
+        && digits <= 3
+        && crate::scrambled::bits_per_pair(value).is_some_and(|bits| bits < 4.75);
+    is_variable || is_snake || contains(value, b"  ") || is_called && WORDS.iter().any(|word| contains(&lower, word))
 }
 
 /// `2026-11-01T10:11:12Z`, `10.0.3.17:5432`, `1.2.3`, `12/24`.
@@ -164,7 +169,8 @@ mod tests {
             ("form.get(name)", Worth::None),
             ("user_%s_key", Worth::None),
             ("MyApp.Services.UserHandler2", Worth::Likely),
-            ("utf8mb4_general_ci", Worth::Likely),
+            ("utf8mb4_general_ci", Worth::None),
+            ("cryptography_has_psk_tlsv13", Worth::None),
         ] {
             assert_eq!(worth(value.as_bytes(), Source::Text, &lists), expected, "{value}");
         }
