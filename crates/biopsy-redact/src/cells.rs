@@ -83,7 +83,8 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
     let start = at + 1 + blanks(&text[at + 1..]);
     let line = &text[start..text.len().min(start + VALUE_MAX)];
     let end = line.iter().position(|b| *b == separator || matches!(b, b'\n' | b'\r'));
-    let end = start + end.or_else(|| (!is_table && start + line.len() == text.len()).then_some(line.len()))?;
+    let end =
+        start + end.or_else(|| (!is_table && start + line.len() == text.len()).then_some(line.len()))?;
     let end = start + text[start..end].trim_ascii_end().len();
     // A table has a cell behind it, and its cells are one word.
     let is_one = !text[start..end].contains(&b' ');

@@ -89,7 +89,10 @@ impl KeyRule {
             let bytes = &text[value.range.clone()];
             plausible::is_strong(bytes, Strength::Token)
                 || (self.uuid || value.quoted) && plausible::is_uuid(bytes)
-                || value.quoted && bytes.len() >= 8 && plausible::is_of_a_cell(bytes) && plausible::is_mixed(bytes)
+                || value.quoted
+                    && bytes.len() >= 8
+                    && plausible::is_of_a_cell(bytes)
+                    && plausible::is_mixed(bytes)
         };
         let mut values = value::read(text, place);
         // `--- PASS: TestVet (0.07s)`
@@ -251,7 +254,9 @@ fn is_set(text: &[u8], name: &Range<usize>) -> bool {
     let before = &text[name.start.saturating_sub(80)..name.start];
     let is_path = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b':' | b'_' | b'.' | b'-' | b'$');
     let before = &before[..before.len() - before.iter().rev().take_while(is_path).count()];
-    [&b"(setq "[..], b"(define ", b"(def ", b"(setf ", b"(defvar "].iter().any(|start| before.ends_with(start))
+    [&b"(setq "[..], b"(define ", b"(def ", b"(setf ", b"(defvar "]
+        .iter()
+        .any(|start| before.ends_with(start))
         || before.trim_ascii_start() == b"set " && text[name.start] == b'$'
 }
 

@@ -25,11 +25,13 @@
 
 #![forbid(unsafe_code)]
 
+mod attribute;
 mod below;
 mod cells;
 mod check;
 mod columns;
 mod command_line;
+mod composite;
 mod counts;
 mod encoded;
 mod env;

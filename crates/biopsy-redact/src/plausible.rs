@@ -284,7 +284,10 @@ pub(crate) fn is_mixed(value: &[u8]) -> bool {
 pub(crate) fn is_no_word(value: &[u8]) -> bool {
     let has = |of: fn(&u8) -> bool| value.iter().any(of);
     is_scrambled(value)
-        || value.len() >= 10 && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && is_unspoken(value)
+        || value.len() >= 10
+            && has(u8::is_ascii_lowercase)
+            && has(u8::is_ascii_uppercase)
+            && is_unspoken(value)
         || value.len() >= 7
             && has(u8::is_ascii_alphabetic)
             && has(u8::is_ascii_digit)
@@ -371,7 +374,11 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
     value.len() >= 6
         && !is_number
         && !is_path(value)
-        && (!is_word || is_no_name(value) || is_turned && value.len() >= 12 && !value.contains(&b' ') || is_phrase(value) || is_unspoken(value))
+        && (!is_word
+            || is_no_name(value)
+            || is_turned && value.len() >= 12 && !value.contains(&b' ')
+            || is_phrase(value)
+            || is_unspoken(value))
         && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
 }
 

@@ -437,7 +437,8 @@ fn end_of_address(value: &[u8]) -> Option<&[u8]> {
     let value = value.strip_suffix(b"/").unwrap_or(value);
     let (address, token) = value.split_at(memchr::memrchr(b'/', value)? + 1);
     let has_host = address.contains(&b'.') && address.iter().filter(|b| **b == b'/').count() >= 2;
-    (has_host && token.len() >= 8 && (plausible::has_random_run(token, 8) || plausible::is_no_word(token))).then_some(token)
+    (has_host && token.len() >= 8 && (plausible::has_random_run(token, 8) || plausible::is_no_word(token)))
+        .then_some(token)
 }
 
 /// What was found in strings in strings ends with the inner one.

@@ -69,7 +69,11 @@ pub(crate) fn bits_per_pair(value: &[u8]) -> Option<f32> {
             _ if one.is_ascii_digit() && other.is_ascii_digit() => 4,
             (false, true) | (true, false) if one.is_ascii_digit() || other.is_ascii_digit() => 6,
             // Something between two words.
-            _ if matches!(one, b'-' | b'_' | b'.' | b':' | b'/') || matches!(other, b'-' | b'_' | b'.' | b':' | b'/') => continue,
+            _ if matches!(one, b'-' | b'_' | b'.' | b':' | b'/')
+                || matches!(other, b'-' | b'_' | b'.' | b':' | b'/') =>
+            {
+                continue;
+            }
             _ => 6,
         };
         pairs += 1;

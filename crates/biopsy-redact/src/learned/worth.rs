@@ -104,7 +104,10 @@ fn is_identifier(value: &[u8]) -> bool {
         && value.iter().filter(|b| **b == b'_').count() >= 2
         && digits <= 3
         && crate::scrambled::bits_per_pair(value).is_some_and(|bits| bits < 4.75);
-    is_variable || is_snake || contains(value, b"  ") || is_called && WORDS.iter().any(|word| contains(&lower, word))
+    is_variable
+        || is_snake
+        || contains(value, b"  ")
+        || is_called && WORDS.iter().any(|word| contains(&lower, word))
 }
 
 /// `2026-11-01T10:11:12Z`, `10.0.3.17:5432`, `1.2.3`, `12/24`.
