@@ -1,8 +1,9 @@
 //! Values of several parts behind one name: lists, lists of numbers, objects, blocks of lines.
 
 use crate::below;
+use crate::pseudonym::mask_at;
 use crate::quote::Quote;
-use crate::value::{Place, Value, quoted, skip_space};
+use crate::value::{How, KeyQuote, Place, Value, element, quoted, single, skip_space, until};
 
 /// Most values of one list behind one key.
 const LIST_MAX: usize = 64;
@@ -11,8 +12,52 @@ const LIST_REACH: usize = 8 << 10;
 /// How far into `{ ... }` a value is looked for, in bytes.
 const OBJECT_REACH: usize = 512;
 
+/// Reads the value or values at `place`.
+pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
+    match place.how {
+        How::Element => return element(text, place.at).into_iter().collect(),
+        How::CodedElement => return until(text, place.at, b"&lt;").into_iter().collect(),
+        How::Block => return block(text, place),
+        How::Part => {
+            let rest = &text[place.at..];
+            let end = place.at + memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+            let end = place.at + text[place.at..end].trim_ascii_end().len();
+            return vec![Value { range: place.at..end, quoted: true, open: end == text.len(), wrap: None }];
+        }
+        How::Assigned { .. } | How::Flag | How::Beside | How::Cell | How::Column => {}
+    }
+    match text.get(place.at) {
+        Some(b'[') if mask_at(text, place.at).is_none() => {
+            let values = list(text, place.at + 1);
+            if !values.is_empty() {
+                return values;
+            }
+            if let Some(KeyQuote::Json(backslashes)) = place.key_quote {
+                let inner = skip_space(text, place.at + 1);
+                return match text.get(inner) {
+                    Some(b'{') => object(text, inner + 1).into_iter().collect(),
+                    Some(b'[') => list(text, inner + 1),
+                    Some(b'0'..=b'9') => numbers(text, inner, backslashes).into_iter().collect(),
+                    _ => Vec::new(),
+                };
+            }
+        }
+        Some(b'{') => {
+            if let Some(value) = object(text, place.at + 1) {
+                return vec![value];
+            }
+            let values = texts_of_object(text, place.at + 1);
+            if !values.is_empty() {
+                return values;
+            }
+        }
+        _ => {}
+    }
+    single(text, place).into_iter().collect()
+}
+
 /// `"a", "b"]`
-pub(crate) fn list(text: &[u8], at: usize) -> Vec<Value> {
+fn list(text: &[u8], at: usize) -> Vec<Value> {
     let mut values = Vec::new();
     let mut at = skip_space(text, at);
     while values.len() < LIST_MAX {
@@ -35,7 +80,7 @@ pub(crate) fn list(text: &[u8], at: usize) -> Vec<Value> {
 const NUMBERS_MIN: usize = 6;
 
 /// `112, 97, 115, 115]`: bytes as numbers. What stands for all of them is one text of JSON.
-pub(crate) fn numbers(text: &[u8], at: usize, backslashes: usize) -> Option<Value> {
+fn numbers(text: &[u8], at: usize, backslashes: usize) -> Option<Value> {
     let reach = &text[at..text.len().min(at + LIST_REACH)];
     let end = memchr::memchr(b']', reach)?;
     let inside = reach[..end].trim_ascii_end();
@@ -50,7 +95,7 @@ pub(crate) fn numbers(text: &[u8], at: usize, backslashes: usize) -> Option<Valu
 }
 
 /// `"HasValue": true, "NewValue": "x"}`: the value of `value` or `NewValue`.
-pub(crate) fn object(text: &[u8], at: usize) -> Option<Value> {
+fn object(text: &[u8], at: usize) -> Option<Value> {
     let end = text.len().min(at + OBJECT_REACH);
     let end = memchr::memchr(b'}', &text[at..end]).map_or(end, |close| at + close);
     let inside = &text[at..end];
@@ -103,7 +148,7 @@ const NO_SECRETS: [&[u8]; 14] = [
 ];
 
 /// `"db": "x", "mq": "y"}`: the texts of an object that holds no other values.
-pub(crate) fn texts_of_object(text: &[u8], at: usize) -> Vec<Value> {
+fn texts_of_object(text: &[u8], at: usize) -> Vec<Value> {
     let end = text.len().min(at + OBJECT_REACH);
     let mut values = Vec::new();
     let mut at = skip_space(text, at);
@@ -130,7 +175,7 @@ pub(crate) fn texts_of_object(text: &[u8], at: usize) -> Vec<Value> {
 }
 
 /// YAML's `key: |`: every following line that is indented deeper than the key.
-pub(crate) fn block(text: &[u8], place: Place) -> Vec<Value> {
+fn block(text: &[u8], place: Place) -> Vec<Value> {
     let line = memchr::memrchr(b'\n', &text[..place.key]).map_or(0, |newline| newline + 1);
     let prefix = below::in_front(text, line, place.key).len();
     if prefix > 0 && below::next_line(text, place.key, place.at - 1) == Some(place.at + prefix) {

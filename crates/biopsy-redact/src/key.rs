@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::cells;
 use crate::check::Check;
 use crate::mention::is_mentioned;
 use crate::place::place_of_value;
@@ -18,6 +17,7 @@ use crate::source::{
     is_count, is_declaration, is_metavariable, is_own_name, is_remark, is_sentence, is_source, is_variable,
 };
 use crate::value::{self, How, Value};
+use crate::{cells, composite};
 
 /// Longest name looked at on each side of the keyword, in bytes.
 const NAME_REACH: usize = 64;
@@ -94,7 +94,7 @@ impl KeyRule {
                     && plausible::is_of_a_cell(bytes)
                     && plausible::is_mixed(bytes)
         };
-        let mut values = value::read(text, place);
+        let mut values = composite::read(text, place);
         // `--- PASS: TestVet (0.07s)`
         if text[name.clone()] == *b"PASS" && text[..name.start].ends_with(b"--- ") {
             return Vec::new();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::pseudonym::mask_at;
 use crate::quote::{Open, Quote, backslashes_at, open_quote_before};
-use crate::{composite, rows};
+use crate::rows;
 
 /// What is known about the place of a value.
 #[derive(Clone, Copy, Debug)]
@@ -77,51 +77,7 @@ pub(crate) struct Value {
     pub(crate) wrap: Option<usize>,
 }
 
-/// Reads the value or values at `place`.
-pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
-    match place.how {
-        How::Element => return element(text, place.at).into_iter().collect(),
-        How::CodedElement => return until(text, place.at, b"&lt;").into_iter().collect(),
-        How::Block => return composite::block(text, place),
-        How::Part => {
-            let rest = &text[place.at..];
-            let end = place.at + memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
-            let end = place.at + text[place.at..end].trim_ascii_end().len();
-            return vec![Value { range: place.at..end, quoted: true, open: end == text.len(), wrap: None }];
-        }
-        How::Assigned { .. } | How::Flag | How::Beside | How::Cell | How::Column => {}
-    }
-    match text.get(place.at) {
-        Some(b'[') if mask_at(text, place.at).is_none() => {
-            let values = composite::list(text, place.at + 1);
-            if !values.is_empty() {
-                return values;
-            }
-            if let Some(KeyQuote::Json(backslashes)) = place.key_quote {
-                let inner = skip_space(text, place.at + 1);
-                return match text.get(inner) {
-                    Some(b'{') => composite::object(text, inner + 1).into_iter().collect(),
-                    Some(b'[') => composite::list(text, inner + 1),
-                    Some(b'0'..=b'9') => composite::numbers(text, inner, backslashes).into_iter().collect(),
-                    _ => Vec::new(),
-                };
-            }
-        }
-        Some(b'{') => {
-            if let Some(value) = composite::object(text, place.at + 1) {
-                return vec![value];
-            }
-            let values = composite::texts_of_object(text, place.at + 1);
-            if !values.is_empty() {
-                return values;
-            }
-        }
-        _ => {}
-    }
-    single(text, place).into_iter().collect()
-}
-
-fn single(text: &[u8], place: Place) -> Option<Value> {
+pub(crate) fn single(text: &[u8], place: Place) -> Option<Value> {
     // A key's own quote is no wrapping.
     let wrapped = match place.key_quote {
         None => true,
@@ -209,7 +165,7 @@ fn closes_outer(text: &[u8], place: Place) -> bool {
 }
 
 /// Up to the closing tag. What other tags follow is no value, but for `<Value>`.
-fn element(text: &[u8], at: usize) -> Option<Value> {
+pub(crate) fn element(text: &[u8], at: usize) -> Option<Value> {
     let rest = text.get(at..)?;
     let inner = rest.trim_ascii_start();
     if inner.len() >= 7 && inner[..7].eq_ignore_ascii_case(b"<value>") {
@@ -235,7 +191,7 @@ fn element(text: &[u8], at: usize) -> Option<Value> {
     cut_short.then_some(Value { range: at..at + line, quoted: true, open: line == rest.len(), wrap: None })
 }
 
-fn until(text: &[u8], at: usize, end: &[u8]) -> Option<Value> {
+pub(crate) fn until(text: &[u8], at: usize, end: &[u8]) -> Option<Value> {
     let rest = text.get(at..)?;
     let found = memchr::memmem::find(rest, end);
     let inside = &rest[..found.unwrap_or(rest.len())];
