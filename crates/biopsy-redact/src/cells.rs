@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::below;
 use crate::quote::Quote;
 use crate::rows::line_at;
 use crate::value::Value;
@@ -81,7 +82,9 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
     let begins = if is_table { before.ends_with(b"|") } else { begin == 0 || before.ends_with(b"\n") };
     let start = at + 1 + blanks(&text[at + 1..]);
     let line = &text[start..text.len().min(start + VALUE_MAX)];
-    let end = start + line.iter().position(|b| *b == separator || matches!(b, b'\n' | b'\r'))?;
+    let end = line.iter().position(|b| *b == separator || matches!(b, b'\n' | b'\r'));
+    let end =
+        start + end.or_else(|| (!is_table && start + line.len() == text.len()).then_some(line.len()))?;
     let end = start + text[start..end].trim_ascii_end().len();
     // A table has a cell behind it, and its cells are one word.
     let is_one = !text[start..end].contains(&b' ');
@@ -102,7 +105,11 @@ fn in_next_element(text: &[u8], name: &Range<usize>) -> Option<Value> {
     let close = text[name.end..].strip_prefix(b"</")?.strip_prefix(tag)?.strip_prefix(b">")?;
     // The next line of a diff begins with a sign.
     let is_between = |b: &&u8| b.is_ascii_whitespace() || matches!(b, b'+' | b'-' | b'>' | b'|');
-    let gap = close.iter().take(64).take_while(is_between).count();
+    let behind = text.len() - close.len();
+    // In a log the next line begins behind what a logger wrote there.
+    let line = below::newline(text, behind).and_then(|newline| below::next_line(text, open, newline));
+    let skipped = line.map_or(0, |line| line - behind);
+    let gap = skipped + close.get(skipped..)?.iter().take(64).take_while(is_between).count();
     let next = close[gap..].strip_prefix(b"<")?;
     let tag = tag_name(next);
     let end = memchr::memchr(b'>', &next[..next.len().min(128)])?;

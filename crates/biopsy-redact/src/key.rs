@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::cells;
 use crate::check::Check;
 use crate::mention::is_mentioned;
 use crate::place::place_of_value;
@@ -18,6 +17,7 @@ use crate::source::{
     is_count, is_declaration, is_metavariable, is_own_name, is_remark, is_sentence, is_source, is_variable,
 };
 use crate::value::{self, How, Value};
+use crate::{cells, composite};
 
 /// Longest name looked at on each side of the keyword, in bytes.
 const NAME_REACH: usize = 64;
@@ -86,10 +86,15 @@ impl KeyRule {
             return Vec::new();
         }
         let is_token = |value: &Value| {
-            let value = &text[value.range.clone()];
-            plausible::is_strong(value, Strength::Token) || self.uuid && plausible::is_uuid(value)
+            let bytes = &text[value.range.clone()];
+            plausible::is_strong(bytes, Strength::Token)
+                || (self.uuid || value.quoted) && plausible::is_uuid(bytes)
+                || value.quoted
+                    && bytes.len() >= 8
+                    && plausible::is_of_a_cell(bytes)
+                    && plausible::is_mixed(bytes)
         };
-        let mut values = value::read(text, place);
+        let mut values = composite::read(text, place);
         // `--- PASS: TestVet (0.07s)`
         if text[name.clone()] == *b"PASS" && text[..name.start].ends_with(b"--- ") {
             return Vec::new();
@@ -100,7 +105,7 @@ impl KeyRule {
                     value.range.start + plausible::trim_end_punctuation(&text[value.range.clone()]).len();
             }
         }
-        if place.how == How::Beside && (!self.beside || is_said) {
+        if place.how == How::Beside && (!self.beside || is_said) && !is_set(text, &name) {
             values.retain(is_token);
         }
         let part = word.clone();
@@ -186,7 +191,9 @@ impl KeyRule {
             return false;
         }
         if ((prose && self.strict_prose) || (compared && !value.quoted))
-            && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=".contains(b))
+            && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=~".contains(b))
+            && !(bytes.len() >= 8 && (plausible::is_no_name(bytes) || crate::scrambled::is_unspoken(bytes)))
+            && !(value.quoted && plausible::is_phrase(bytes))
         {
             return false;
         }
@@ -240,6 +247,17 @@ fn is_compound(text: &[u8], name: &Range<usize>, word: &Range<usize>) -> bool {
             .iter()
             .any(|start| before.ends_with(start))
         || text[word.clone()].contains(&b'_')
+}
+
+/// `(setq key "x")`, `set $key "x"`: statements that set a variable.
+fn is_set(text: &[u8], name: &Range<usize>) -> bool {
+    let before = &text[name.start.saturating_sub(80)..name.start];
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b':' | b'_' | b'.' | b'-' | b'$');
+    let before = &before[..before.len() - before.iter().rev().take_while(is_path).count()];
+    [&b"(setq "[..], b"(define ", b"(def ", b"(setf ", b"(defvar "]
+        .iter()
+        .any(|start| before.ends_with(start))
+        || before.trim_ascii_start() == b"set " && text[name.start] == b'$'
 }
 
 /// `arn:aws:secretsmanager:eu-west-1:1:secret:shop/db`: a part of a resource's name.

@@ -25,11 +25,13 @@
 
 #![forbid(unsafe_code)]
 
+mod attribute;
 mod below;
 mod cells;
 mod check;
 mod columns;
 mod command_line;
+mod composite;
 mod counts;
 mod encoded;
 mod env;
@@ -60,6 +62,7 @@ mod scrambled;
 mod shape;
 mod source;
 mod stream;
+mod unquoted;
 mod value;
 pub mod verify;
 mod wide;

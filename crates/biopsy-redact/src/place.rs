@@ -2,14 +2,13 @@
 
 use std::ops::Range;
 
-use crate::below;
+use crate::attribute::ATTRIBUTE_REACH;
 use crate::plausible;
 use crate::quote::Quote;
 use crate::rules::Strength;
 use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
+use crate::{attribute, below};
 
-/// How far an attribute `value=` may be from `name="password"`, in bytes.
-const ATTRIBUTE_REACH: usize = 256;
 /// How far the end of an element may be from its beginning, in bytes: longer than any token.
 const CLOSING_REACH: usize = 16 << 10;
 
@@ -35,7 +34,7 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         at += 1;
         // `["key"]` closes its quote first, `user[key]` has none.
     }
-    let behind = skip_blank(text, at);
+    let behind = behind_accessors(text, skip_blank(text, at));
     if let Some((value_at, how, whole_line)) = assigned(text, &name, behind, key_quote.is_some()) {
         let is_dialogue = whole_line || key_quote.is_none();
         if is_dialogue && let Some(word) = answer(text, &name, value_at) {
@@ -45,7 +44,7 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     }
     element(text, &name)
         .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
-        .or_else(|| attribute(text, &name, key_quote.is_some()))
+        .or_else(|| attribute::attribute(text, &name, key_quote.is_some()))
         .or_else(|| beside(text, key, at, behind))
         .or_else(|| said(text, &name, at, behind))
 }
@@ -71,6 +70,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         // `<-` of R, `?=` of make, `!=`, `+=`.
         [b'<', b'-', ..] | [b'?' | b'!' | b'+', b'=', ..] => 2,
         [b'=', ..] => 1,
+        // `userPassword:: S2Q4` of LDIF.
+        [b':', b':', b' ', ..] if !quoted_key => 2,
         [b':', b':', ..] => return None,
         // `${NAME:?it is not set}` of a shell.
         [b':', b'?', ..] if text[..name.start].ends_with(b"${") => return None,
@@ -124,7 +125,9 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
     let spaced = value > separator_end;
     // `X-Vault-Token: x` is a header wherever it stands.
-    let is_header = name.len() > 4 && text[name.start..name.start + 2].eq_ignore_ascii_case(b"x-");
+    // So is what `curl -v` says that it sent or got.
+    let is_header = name.len() > 4 && text[name.start..name.start + 2].eq_ignore_ascii_case(b"x-")
+        || matches!(line, b"> " | b"< ");
     let prose = colon && spaced && !quoted_key && !setting && !is_header;
     let query = !percent && name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && !colon;
     let compared = lower.starts_with(b"==") || lower.starts_with(b"!=");
@@ -138,6 +141,15 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     // Only there may a value without quotes hold blanks: `password: two words`, `password = two words`.
     let whole_line = setting && !quoted_key && spaced && (colon || at > name.end);
     Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
+}
+
+/// `Password { get; set; } = "x"`: the accessors of a property of C# stand between.
+fn behind_accessors(text: &[u8], at: usize) -> usize {
+    let rest = &text[at..text.len().min(at + 48)];
+    if !rest.starts_with(b"{ get") {
+        return at;
+    }
+    memchr::memmem::find(rest, b"} = ").map_or(at, |close| at + close + 2)
 }
 
 /// `Some("x")`, `&"x"`, `string(10) "x"`, `(string) (len=10) "x"`: where the quote is.
@@ -337,155 +349,6 @@ fn is_windows_option(text: &[u8], name: &Range<usize>, behind: usize) -> bool {
         && !value.iter().all(u8::is_ascii_alphabetic)
 }
 
-/// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
-/// `<setting name="key"><value>x</value>`.
-fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
-    // `Database:Password` is a path.
-    let path = text[..name.start]
-        .iter()
-        .rev()
-        .take(64)
-        .take_while(|b| b.is_ascii_alphanumeric() || b":_.-".contains(b))
-        .count();
-    let start =
-        if path > 0 && text[name.start - 1] == b':' && path < 64 { name.start - path } else { name.start };
-    let mut before = &text[start.saturating_sub(32)..start];
-    if quoted {
-        let trimmed = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
-        before = &before[..trimmed];
-    }
-    before = before.trim_ascii_end();
-    let before = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b":"))?;
-    let before = before.trim_ascii_end();
-    let end = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
-    let label_start = before[..end].iter().rposition(|b| !b.is_ascii_alphabetic()).map_or(0, |at| at + 1);
-    let label = before[label_start..end].to_ascii_lowercase();
-    if !matches!(
-        label.as_slice(),
-        b"name"
-            | b"key"
-            | b"property"
-            | b"variable"
-            | b"field"
-            | b"setting"
-            | b"option"
-            | b"type"
-            | b"id"
-            | b"param"
-            | b"parameter"
-    ) && !label.ends_with(b"name")
-        && !label.ends_with(b"key")
-    {
-        return None;
-    }
-    let quote = Quote::at(text, name.end).map_or(0, |(_, length)| length);
-    let behind = name.end + quote;
-    if quoted
-        && text.get(behind) == Some(&b'>')
-        && text.get(behind + 1).is_some_and(|b| *b != b'<' && !b.is_ascii_whitespace())
-    {
-        return Some(Place {
-            key: name.start,
-            at: behind + 1,
-            how: How::Element,
-            key_quote: None,
-            whole_line: false,
-        });
-    }
-    if quoted
-        && label == b"name"
-        && let Some(part) = below::of_part(text, name.start, behind)
-    {
-        return Some(Place {
-            key: name.start,
-            at: part.start,
-            how: How::Part,
-            key_quote: None,
-            whole_line: false,
-        });
-    }
-    let reach = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
-    let stop = [b"}".as_slice(), b"/>", b"</", b"\n\n", b"- name"]
-        .iter()
-        .filter_map(|end| memchr::memmem::find(reach, end))
-        .min()
-        .unwrap_or(reach.len());
-    let found = (0..stop.saturating_sub(4)).find(|at| {
-        reach[*at..].len() >= 5
-            && reach[*at..*at + 5].eq_ignore_ascii_case(b"value")
-            && *at > 0
-            && (!reach[*at - 1].is_ascii_alphanumeric()
-                || [&b"new"[..], b"parameter", b"option", b"property", b"setting"]
-                    .iter()
-                    .any(|word| reach[..*at].to_ascii_lowercase().ends_with(word)))
-            && !reach.get(*at + 5).is_some_and(u8::is_ascii_alphanumeric)
-    });
-    let Some(found) = found else {
-        return value_in_front(text, name, &label).or_else(|| in_tag(text, name, quoted));
-    };
-    let mut at = name.end + found + 5;
-    at += Quote::at(text, at).map_or(0, |(_, length)| length);
-    at = skip_blank(text, at);
-    match text.get(at)? {
-        b'=' | b':' => {
-            let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
-            Some(Place {
-                key: name.start,
-                at: skip_space(text, at + 1),
-                how,
-                key_quote: quoted.then_some(KeyQuote::Other),
-                whole_line: false,
-            })
-        }
-        b'>' => {
-            Some(Place { key: name.start, at: at + 1, how: How::Element, key_quote: None, whole_line: false })
-        }
-        _ => None,
-    }
-}
-
-/// `<item name="key" type="string">x</item>`: behind the rest of the tag.
-fn in_tag(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
-    let rest = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
-    let close =
-        memchr::memchr2(b'>', b'<', rest).filter(|at| quoted && rest[*at] == b'>' && rest[at - 1] != b'/')?;
-    let value = rest.get(close + 1).is_some_and(|b| *b != b'<' && !b.is_ascii_whitespace());
-    let is_closed = memchr::memmem::find(&rest[close..], b"</").is_some();
-    (value && is_closed && !rest[..close].contains(&b'\n')).then_some(Place {
-        key: name.start,
-        at: name.end + close + 1,
-        how: How::Element,
-        key_quote: None,
-        whole_line: false,
-    })
-}
-
-/// `value="x" key="password"`, `{"value":"x","name":"password"}`: the value stands in front of the name.
-fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Place> {
-    if label == b"type" {
-        return None;
-    }
-    let from = name.start.saturating_sub(ATTRIBUTE_REACH);
-    let before = &text[from..name.start];
-    let open =
-        before.iter().rposition(|b| matches!(b, b'{' | b'<' | b'\n' | b'>' | b'}')).map_or(0, |at| at + 1);
-    let at = open + memchr::memmem::rfind(&before[open..].to_ascii_lowercase(), b"value")?;
-    let is_word = at > 0 && matches!(before[at - 1], b' ' | b'"' | b'\'' | b'{' | b',');
-    let mut behind = from + at + 5;
-    behind += Quote::at(text, behind).map_or(0, |(_, length)| length);
-    behind = skip_blank(text, behind);
-    let is_assigned = matches!(text.get(behind), Some(b'=' | b':'));
-    let value = skip_blank(text, behind + 1);
-    let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
-    (is_word && is_assigned && Quote::at(text, value).is_some()).then_some(Place {
-        key: name.start,
-        at: value,
-        how,
-        key_quote: Some(KeyQuote::Other),
-        whole_line: false,
-    })
-}
-
 /// `password 'x'`, `password is "x"`, and `passphrase for key.pem: "x"`.
 fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     if behind == at {
@@ -547,7 +410,10 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
     };
     let is_value = |offset: usize| {
         let behind = rest[offset..].trim_ascii_start();
-        let word = &behind[..behind.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(behind.len())];
+        let word = &behind[..behind
+            .iter()
+            .position(|b| b.is_ascii_whitespace() || matches!(b, b'`' | b'\'' | b')' | b'\\'))
+            .unwrap_or(behind.len())];
         plausible::is_strong(plausible::trim_end_punctuation(word.trim_ascii()), Strength::Token)
             || Quote::at(behind, 0).is_some()
     };
@@ -572,7 +438,7 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
         }
     }
     // `Session Token x1`, `PASSWORD(x1)`: only what nobody writes in a sentence.
-    let word = rest.iter().position(|b| b" \t,;".contains(b)).unwrap_or(rest.len());
+    let word = rest.iter().position(|b| b" \t,;`')\\".contains(b)).unwrap_or(rest.len());
     if is_directive || plausible::is_no_word(plausible::trim_end_punctuation(&rest[..word])) {
         return place(0);
     }

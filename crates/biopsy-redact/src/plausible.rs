@@ -2,7 +2,7 @@
 
 use crate::pseudonym::mask_at;
 use crate::rules::{Strength, WordSet, Words};
-use crate::scrambled::is_scrambled;
+use crate::scrambled::{bits_per_pair, is_scrambled, is_unspoken};
 
 /// The word lists, ready to be asked.
 #[derive(Debug)]
@@ -101,7 +101,11 @@ pub(crate) fn trim_end_punctuation(value: &[u8]) -> &[u8] {
 /// Empty, masked by somebody, or a name that stands for a value.
 pub(crate) fn is_placeholder(value: &[u8], lists: &Lists) -> bool {
     let value = value.trim_ascii();
+    // `=None):`, `=true)`: what closes a call of code around it.
+    let bare = trim_end_punctuation(value);
+    let inside = bare.iter().rposition(|b| *b != b')').map_or(bare, |last| &bare[..=last]);
     value.is_empty()
+        || inside.len() < bare.len() && inside.iter().all(u8::is_ascii_alphabetic) && lists.is_trivial(inside)
         || mask_at(value, 0).is_some_and(|length| length == value.len())
         || is_blanked(value)
         || is_reference(value)
@@ -273,12 +277,17 @@ pub(crate) fn is_mixed(value: &[u8]) -> bool {
     has(u8::is_ascii_alphabetic)
         && has(|b| b.is_ascii_digit() || b"!@#$%^&*+~".contains(b))
         && !(is_numbered && value.len() < 8)
+        || value.len() >= 8 && is_no_name(value)
 }
 
 /// Would nobody write it in a sentence: scrambled, or letters, digits and symbols together.
 pub(crate) fn is_no_word(value: &[u8]) -> bool {
     let has = |of: fn(&u8) -> bool| value.iter().any(of);
     is_scrambled(value)
+        || value.len() >= 10
+            && has(u8::is_ascii_lowercase)
+            && has(u8::is_ascii_uppercase)
+            && is_unspoken(value)
         || value.len() >= 7
             && has(u8::is_ascii_alphabetic)
             && has(u8::is_ascii_digit)
@@ -362,18 +371,53 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
     let is_word = value.iter().all(|b| b.is_ascii_alphabetic() || b" _-./".contains(b));
     let is_number = value.iter().all(|b| b.is_ascii_digit() || b" .,:-/+".contains(b));
     let is_turned = has(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
-    // `rusty-comet-battery-staple`
-    let is_phrase = value.len() >= 20 && value.iter().filter(|b| **b == b'-').count() >= 3;
     value.len() >= 6
         && !is_number
         && !is_path(value)
-        && (!is_word || is_turned && value.len() >= 12 && !value.contains(&b' ') || is_phrase)
+        && (!is_word
+            || is_no_name(value)
+            || is_turned && value.len() >= 12 && !value.contains(&b' ')
+            || is_phrase(value)
+            || is_unspoken(value))
         && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
+}
+
+/// `rusty-comet-battery-staple`
+pub(crate) fn is_phrase(value: &[u8]) -> bool {
+    value.len() >= 20 && value.iter().filter(|b| **b == b'-').count() >= 3 && !value.contains(&b' ')
+}
+
+/// `bVozgt`: small and capital letters, or with something between, in an order that no name has, however short.
+pub(crate) fn is_no_name(value: &[u8]) -> bool {
+    let turned = value.iter().any(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
+    // A capital letter with no small ones behind it begins no word of a name.
+    let is_broken = |at: usize| {
+        value[at].is_ascii_lowercase()
+            && value[at + 1].is_ascii_uppercase()
+            && value[at + 2..].iter().take_while(|b| b.is_ascii_lowercase()).count() < 2
+    };
+    let broken = (0..value.len().saturating_sub(1)).filter(|at| is_broken(*at)).count();
+    turned
+        && !value.contains(&b' ')
+        && bits_per_pair(value).is_some_and(|bits| bits >= if broken > 0 { 4.25 } else { 5.0 })
+}
+
+/// `/4JoDKf9+0/sYmM9+p/ipZT+rPitDCZPSNwxGlCf6jg=`: base64 that begins with a slash.
+pub(crate) fn is_base64_behind_slash(value: &[u8]) -> bool {
+    let body = &value[..value.iter().rposition(|b| *b != b'=').map_or(0, |last| last + 1)];
+    let has = |of: fn(&u8) -> bool| body.iter().any(of);
+    body.len() >= 20
+        && body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_digit)
+        && bits_per_pair(body).is_some_and(|bits| bits >= 5.25)
+        && !is_file_name(body)
 }
 
 /// `/srv/app`, `~/app`, `C:\app`.
 fn is_path(value: &[u8]) -> bool {
-    value.starts_with(b"/")
+    value.starts_with(b"/") && !is_base64_behind_slash(value)
         || value.starts_with(b"*.")
         || value.starts_with(b"%2F")
         || value.starts_with(b".%2F")
@@ -478,7 +522,7 @@ fn is_token(value: &[u8]) -> bool {
     if !plain || !letters || is_uuid(value) || is_pointer(value) || is_path(value) {
         return false;
     }
-    if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) {
+    if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) || is_unspoken(value) {
         return true;
     }
     // Letters only: long, mixed, and not made of words.

@@ -14,7 +14,7 @@ use crate::pseudonym::{self, BundleKey, Pseudonym};
 use crate::rules::Strength;
 use crate::scan::{self, Engine, Span};
 use crate::verify::Fingerprints;
-use crate::{Hit, RedactError, wide};
+use crate::{Hit, RedactError, unquoted, wide};
 
 /// Rule id of values that were found by key somewhere and turned up elsewhere.
 pub const LEARNED_RULE: &str = "learned";
@@ -246,6 +246,10 @@ impl Redactor {
         let find =
             |text: &[u8], spans: &mut Vec<Span>| self.engine.find(text, &pseudonym::masks_in(text), spans);
         find_escaped(text, &undone, spans, find);
+        let unquoted = unquoted::unquoted(text);
+        let before = spans.len();
+        find_escaped(text, &unquoted, spans, find);
+        inside_strings(text, spans, before);
         if self.learn_from_text {
             // What overlaps a mask holds pieces of it, and those are no secrets.
             let ours = |range: &Range<usize>| {
@@ -256,13 +260,23 @@ impl Redactor {
                 |span: &&Span| span.learn && !span.open && span.range.start >= new && !ours(&span.range);
             let bare = |value: &[u8]| bare_places(text, value, &spans[from..]);
             for span in spans[from..].iter().filter(new) {
+                let is_many = span.rule.is_some_and(|rule| self.engine.rules()[rule].many);
+                if is_many && self.learned.is_half_full() {
+                    continue;
+                }
                 let value = crate::plausible::trim_end_punctuation(&text[span.range.clone()]);
                 let lists = self.engine.lists();
                 self.learned.learn_beside(value, Source::Text, &self.key, lists, &mut { bare });
+                if let Some(token) = end_of_address(value) {
+                    self.learned.learn_beside(token, Source::Text, &self.key, lists, &mut { bare });
+                }
             }
         }
         self.learned.find(text, false, spans);
         find_escaped(text, &undone, spans, |text, spans| self.learned.find(text, false, spans));
+        let before = spans.len();
+        find_escaped(text, &unquoted, spans, |text, spans| self.learned.find(text, false, spans));
+        inside_strings(text, spans, before);
         self.find_encoded(text, masks, spans, ENCODED_TWICE);
     }
 
@@ -416,6 +430,27 @@ fn find_escaped(
             Some(Span { range, open, learn: false, wrap: None, ..span })
         }));
     }
+}
+
+/// `hooks.example.com/services/T0/B0/x1`: the secret of an address that is one as a whole stands elsewhere without it.
+fn end_of_address(value: &[u8]) -> Option<&[u8]> {
+    let value = value.strip_suffix(b"/").unwrap_or(value);
+    let (address, token) = value.split_at(memchr::memrchr(b'/', value)? + 1);
+    let has_host = address.contains(&b'.') && address.iter().filter(|b| **b == b'/').count() >= 2;
+    (has_host && token.len() >= 8 && (plausible::has_random_run(token, 8) || plausible::is_no_word(token)))
+        .then_some(token)
+}
+
+/// What was found in strings in strings ends with the inner one.
+fn inside_strings(text: &[u8], spans: &mut Vec<Span>, from: usize) {
+    for span in &mut spans[from..] {
+        span.range = unquoted::inside(text, span.range.clone());
+    }
+    let mut at = 0;
+    spans.retain(|span| {
+        at += 1;
+        at <= from || !span.range.is_empty()
+    });
 }
 
 /// How often a value stands in `text` as a word of its own where no rule masks it.

@@ -165,6 +165,9 @@ pub(crate) struct Rule {
     /// Values are learned and searched for everywhere else.
     #[serde(default)]
     pub(crate) learn: bool,
+    /// A log has as many of them as requests: only half of what text may teach is theirs.
+    #[serde(default)]
+    pub(crate) many: bool,
 
     /// Shortest value, in bytes.
     #[serde(default = "default_min_length")]

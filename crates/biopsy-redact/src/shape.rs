@@ -12,7 +12,7 @@ use crate::plausible::{self, Lists};
 use crate::rules::Rule;
 
 /// Rules whose values have many lines.
-const PRIVATE_KEYS: [&str; 2] = ["private-key", "putty-key"];
+const PRIVATE_KEYS: [&str; 3] = ["private-key", "putty-key", "putty-key-in-log"];
 
 /// A compiled shape rule.
 #[derive(Debug)]

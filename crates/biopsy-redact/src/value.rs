@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::pseudonym::mask_at;
 use crate::quote::{Open, Quote, backslashes_at, open_quote_before};
-use crate::{below, rows};
+use crate::rows;
 
 /// What is known about the place of a value.
 #[derive(Clone, Copy, Debug)]
@@ -77,54 +77,7 @@ pub(crate) struct Value {
     pub(crate) wrap: Option<usize>,
 }
 
-/// Most values of one list behind one key.
-const LIST_MAX: usize = 64;
-/// How far the end of a list of numbers is looked for, in bytes.
-const LIST_REACH: usize = 8 << 10;
-/// How far into `{ ... }` a value is looked for, in bytes.
-const OBJECT_REACH: usize = 512;
-
-/// Reads the value or values at `place`.
-pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
-    match place.how {
-        How::Element => return element(text, place.at).into_iter().collect(),
-        How::CodedElement => return until(text, place.at, b"&lt;").into_iter().collect(),
-        How::Block => return block(text, place),
-        How::Part => {
-            let rest = &text[place.at..];
-            let end = place.at + memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
-            let end = place.at + text[place.at..end].trim_ascii_end().len();
-            return vec![Value { range: place.at..end, quoted: true, open: end == text.len(), wrap: None }];
-        }
-        How::Assigned { .. } | How::Flag | How::Beside | How::Cell | How::Column => {}
-    }
-    match text.get(place.at) {
-        Some(b'[') if mask_at(text, place.at).is_none() => {
-            let values = list(text, place.at + 1);
-            if !values.is_empty() {
-                return values;
-            }
-            if let Some(KeyQuote::Json(backslashes)) = place.key_quote {
-                let inner = skip_space(text, place.at + 1);
-                return match text.get(inner) {
-                    Some(b'{') => object(text, inner + 1).into_iter().collect(),
-                    Some(b'[') => list(text, inner + 1),
-                    Some(b'0'..=b'9') => numbers(text, inner, backslashes).into_iter().collect(),
-                    _ => Vec::new(),
-                };
-            }
-        }
-        Some(b'{') => {
-            if let Some(value) = object(text, place.at + 1) {
-                return vec![value];
-            }
-        }
-        _ => {}
-    }
-    single(text, place).into_iter().collect()
-}
-
-fn single(text: &[u8], place: Place) -> Option<Value> {
+pub(crate) fn single(text: &[u8], place: Place) -> Option<Value> {
     // A key's own quote is no wrapping.
     let wrapped = match place.key_quote {
         None => true,
@@ -157,7 +110,7 @@ fn single(text: &[u8], place: Place) -> Option<Value> {
 }
 
 /// The value in quotes at `at`.
-fn quoted(text: &[u8], at: usize) -> Option<Value> {
+pub(crate) fn quoted(text: &[u8], at: usize) -> Option<Value> {
     let (quote, length) = Quote::at(text, at)?;
     let start = at + length;
     if let Some(value) = tripled(text, quote, start) {
@@ -211,81 +164,8 @@ fn closes_outer(text: &[u8], place: Place) -> bool {
         && open_quote_before(text, place.key).is_some_and(|open| open.is_closed_at(text, place.at))
 }
 
-/// `"a", "b"]`
-fn list(text: &[u8], at: usize) -> Vec<Value> {
-    let mut values = Vec::new();
-    let mut at = skip_space(text, at);
-    while values.len() < LIST_MAX {
-        let Some(value) = quoted(text, at) else { break };
-        let Some((_, length)) = Quote::at(text, value.range.end) else {
-            values.push(value);
-            break;
-        };
-        at = skip_space(text, value.range.end + length);
-        values.push(value);
-        if text.get(at) != Some(&b',') {
-            break;
-        }
-        at = skip_space(text, at + 1);
-    }
-    values
-}
-
-/// Fewest numbers of a list that may be a text.
-const NUMBERS_MIN: usize = 6;
-
-/// `112, 97, 115, 115]`: bytes as numbers. What stands for all of them is one text of JSON.
-fn numbers(text: &[u8], at: usize, backslashes: usize) -> Option<Value> {
-    let reach = &text[at..text.len().min(at + LIST_REACH)];
-    let end = memchr::memchr(b']', reach)?;
-    let inside = reach[..end].trim_ascii_end();
-    let commas = inside.iter().filter(|b| **b == b',').count();
-    let is_list = inside.iter().all(|b| b.is_ascii_digit() || *b == b',' || b.is_ascii_whitespace());
-    (is_list && commas + 1 >= NUMBERS_MIN).then(|| Value {
-        range: at..at + inside.len(),
-        quoted: true,
-        open: false,
-        wrap: Some(backslashes),
-    })
-}
-
-/// `"HasValue": true, "NewValue": "x"}`: the value of `value` or `NewValue`.
-fn object(text: &[u8], at: usize) -> Option<Value> {
-    let end = text.len().min(at + OBJECT_REACH);
-    let end = memchr::memchr(b'}', &text[at..end]).map_or(end, |close| at + close);
-    let inside = &text[at..end];
-    // `{"S":"x"}`: one text alone.
-    if let Some((_, length)) = Quote::at(text, at)
-        && inside.len() > length
-        && let Some((quote, length)) = Quote::at(text, at).map(|(quote, _)| (quote, length))
-    {
-        let (name_end, _) = quote.close(text, at + length);
-        let colon = name_end + length;
-        if name_end - at <= 24 && text.get(colon) == Some(&b':') {
-            let value = quoted(text, skip_space(text, colon + 1));
-            let is_alone =
-                |value: &Value| text.get(skip_space(text, value.range.end + length)) == Some(&b'}');
-            if let Some(value) = value.filter(is_alone) {
-                return Some(value);
-            }
-        }
-    }
-    let found = (0..inside.len().saturating_sub(4)).find(|i| {
-        inside[*i..].len() >= 5
-            && inside[*i..*i + 5].eq_ignore_ascii_case(b"value")
-            && !(*i >= 3 && inside[*i - 3..*i].eq_ignore_ascii_case(b"has"))
-    })?;
-    let mut at = at + found + 5;
-    at += Quote::at(text, at)?.1;
-    at = skip_space(text, at);
-    if text.get(at) != Some(&b':') {
-        return None;
-    }
-    quoted(text, skip_space(text, at + 1))
-}
-
 /// Up to the closing tag. What other tags follow is no value, but for `<Value>`.
-fn element(text: &[u8], at: usize) -> Option<Value> {
+pub(crate) fn element(text: &[u8], at: usize) -> Option<Value> {
     let rest = text.get(at..)?;
     let inner = rest.trim_ascii_start();
     if inner.len() >= 7 && inner[..7].eq_ignore_ascii_case(b"<value>") {
@@ -311,67 +191,13 @@ fn element(text: &[u8], at: usize) -> Option<Value> {
     cut_short.then_some(Value { range: at..at + line, quoted: true, open: line == rest.len(), wrap: None })
 }
 
-fn until(text: &[u8], at: usize, end: &[u8]) -> Option<Value> {
+pub(crate) fn until(text: &[u8], at: usize, end: &[u8]) -> Option<Value> {
     let rest = text.get(at..)?;
     let found = memchr::memmem::find(rest, end);
     let inside = &rest[..found.unwrap_or(rest.len())];
     let start = at + inside.len() - inside.trim_ascii_start().len();
     let range = start..at + inside.trim_ascii_end().len().max(start - at);
     Some(Value { range, quoted: true, open: found.is_none(), wrap: None })
-}
-
-/// YAML's `key: |`: every following line that is indented deeper than the key.
-fn block(text: &[u8], place: Place) -> Vec<Value> {
-    let line = memchr::memrchr(b'\n', &text[..place.key]).map_or(0, |newline| newline + 1);
-    let prefix = below::in_front(text, line, place.key).len();
-    if prefix > 0 && below::next_line(text, place.key, place.at - 1) == Some(place.at + prefix) {
-        return block_behind(text, place, line, prefix);
-    }
-    let indent = |at: usize| text[at..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-    let key_indent = indent(line);
-    let mut values = Vec::new();
-    let mut at = place.at;
-    while at < text.len() && values.len() < 1000 {
-        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline);
-        let start = at + indent(at);
-        let trimmed = at + text[at..end].trim_ascii_end().len();
-        if start < trimmed {
-            if indent(at) <= key_indent {
-                break;
-            }
-            values.push(Value { range: start..trimmed, quoted: true, open: end == text.len(), wrap: None });
-        }
-        at = end + 1;
-    }
-    values
-}
-
-/// The same where a logger wrote something in front of each line.
-fn block_behind(text: &[u8], place: Place, line: usize, prefix: usize) -> Vec<Value> {
-    let indent = |at: usize| text[at..].iter().take_while(|b| **b == b' ').count();
-    let least = indent(line + text[line..place.key].trim_ascii_end().len());
-    let mut values = Vec::new();
-    let mut newline = place.at - 1;
-    while values.len() < 1000 {
-        let Some(at) = below::next_line(text, place.key, newline) else { break };
-        if at < newline + 1 + prefix || at >= text.len() {
-            break;
-        }
-        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline);
-        let start = at + indent(at);
-        let trimmed = at + text[at..end].trim_ascii_end().len();
-        if start < trimmed {
-            if indent(at) <= least {
-                break;
-            }
-            values.push(Value { range: start..trimmed, quoted: true, open: end == text.len(), wrap: None });
-        }
-        if end == text.len() {
-            break;
-        }
-        newline = end;
-    }
-    values
 }
 
 /// A value without quotes: ends at white space, or where the syntax around it goes on.

@@ -17,8 +17,8 @@ use crate::pseudonym::BundleKey;
 use crate::scan::Span;
 use crate::verify::Fingerprints;
 
-/// Most values learned from running text. Logs hold as many session tokens as requests; those are masked by their
-/// rules where they stand, and only configuration and environment (which have no such limit) teach for certain.
+/// Most values learned from running text. Logs hold as many session tokens as requests, which get half of it (`many`) and are masked
+/// by their rules where they stand; only configuration and environment, which have no such limit, teach for certain.
 const FROM_TEXT_MAX: usize = 512;
 /// Most values in all.
 const VALUES_MAX: usize = 8192;
@@ -77,6 +77,11 @@ struct Current {
 }
 
 impl Learned {
+    /// Whether half of what text may teach has been learned.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).from_text >= FROM_TEXT_MAX / 2
+    }
+
     /// Nothing learned.
     pub(crate) fn new() -> Self {
         Self {

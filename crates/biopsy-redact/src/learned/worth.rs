@@ -51,7 +51,8 @@ pub(crate) fn worth(value: &[u8], source: Source, lists: &Lists) -> Worth {
         return Worth::None;
     }
     // Paths and addresses name a place where the secret may be, or hold it as a part that a rule masks.
-    let is_path = (value[0] == b'/' || value.starts_with(b"./") || value.get(1..3) == Some(b":\\"))
+    let is_path = !plausible::is_base64_behind_slash(value)
+        && (value[0] == b'/' || value.starts_with(b"./") || value.get(1..3) == Some(b":\\"))
         && value.iter().filter(|b| matches!(b, b'/' | b'\\')).count() >= 2
         && value.iter().all(|b| {
             b.is_ascii_alphanumeric() || matches!(b, b'/' | b'\\' | b'.' | b'-' | b'_' | b':' | b' ')
@@ -98,7 +99,15 @@ fn is_identifier(value: &[u8]) -> bool {
         .is_some_and(|name| name.iter().all(|b| b.is_ascii_lowercase() || *b == b'_'));
     let is_called =
         value.iter().all(is_of_name) && digits * 3 <= value.len() && !crate::scrambled::is_scrambled(value);
-    is_variable || contains(value, b"  ") || is_called && WORDS.iter().any(|word| contains(&lower, word))
+    // `cryptography_has_psk_tlsv13`: words of a name, however it goes on.
+    let is_snake = value.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_')
+        && value.iter().filter(|b| **b == b'_').count() >= 2
+        && digits <= 3
+        && crate::scrambled::bits_per_pair(value).is_some_and(|bits| bits < 4.75);
+    is_variable
+        || is_snake
+        || contains(value, b"  ")
+        || is_called && WORDS.iter().any(|word| contains(&lower, word))
 }
 
 /// `2026-11-01T10:11:12Z`, `10.0.3.17:5432`, `1.2.3`, `12/24`.
@@ -133,7 +142,8 @@ fn contains(value: &[u8], part: &[u8]) -> bool {
 fn is_generated(value: &[u8]) -> bool {
     !plausible::is_uuid(value)
         && (plausible::is_strong(value, crate::rules::Strength::Random)
-            || crate::scrambled::is_scrambled(value))
+            || crate::scrambled::is_scrambled(value)
+            || value.len() >= 12 && crate::scrambled::is_unspoken(value))
 }
 
 #[cfg(test)]
@@ -162,7 +172,8 @@ mod tests {
             ("form.get(name)", Worth::None),
             ("user_%s_key", Worth::None),
             ("MyApp.Services.UserHandler2", Worth::Likely),
-            ("utf8mb4_general_ci", Worth::Likely),
+            ("utf8mb4_general_ci", Worth::None),
+            ("cryptography_has_psk_tlsv13", Worth::None),
         ] {
             assert_eq!(worth(value.as_bytes(), Source::Text, &lists), expected, "{value}");
         }

@@ -1,0 +1,171 @@
+//! Values beside a name that is itself one: `name="password" value="x"`, `{"k":"password","v":"x"}`.
+
+use std::ops::Range;
+
+use crate::below;
+use crate::quote::Quote;
+use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
+
+/// How far an attribute `value=` may be from `name="password"`, in bytes.
+pub(crate) const ATTRIBUTE_REACH: usize = 256;
+/// Other names of values in objects.
+const SHORT_VALUES: [&[u8]; 6] =
+    [b"\"v\"", b"\"val\"", b"\"new\"", b"\"after\"", b"\"data\"", b"\"content\""];
+
+/// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
+/// `<setting name="key"><value>x</value>`.
+pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
+    // `Database:Password` is a path.
+    let path = text[..name.start]
+        .iter()
+        .rev()
+        .take(64)
+        .take_while(|b| b.is_ascii_alphanumeric() || b":_.-".contains(b))
+        .count();
+    let start =
+        if path > 0 && text[name.start - 1] == b':' && path < 64 { name.start - path } else { name.start };
+    let mut before = &text[start.saturating_sub(32)..start];
+    if quoted {
+        let trimmed = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
+        before = &before[..trimmed];
+    }
+    before = before.trim_ascii_end();
+    let before = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b":"))?;
+    let before = before.trim_ascii_end();
+    let end = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
+    let label_start = before[..end].iter().rposition(|b| !b.is_ascii_alphabetic()).map_or(0, |at| at + 1);
+    let label = before[label_start..end].to_ascii_lowercase();
+    if !matches!(
+        label.as_slice(),
+        b"name"
+            | b"key"
+            | b"property"
+            | b"variable"
+            | b"field"
+            | b"setting"
+            | b"option"
+            | b"type"
+            | b"id"
+            | b"param"
+            | b"parameter"
+            | b"k"
+            | b"n"
+            | b"label"
+            | b"attribute"
+            | b"header"
+    ) && !label.ends_with(b"name")
+        && !label.ends_with(b"key")
+    {
+        return None;
+    }
+    let quote = Quote::at(text, name.end).map_or(0, |(_, length)| length);
+    let behind = name.end + quote;
+    if quoted
+        && text.get(behind) == Some(&b'>')
+        && text.get(behind + 1).is_some_and(|b| *b != b'<' && !b.is_ascii_whitespace())
+    {
+        return Some(Place {
+            key: name.start,
+            at: behind + 1,
+            how: How::Element,
+            key_quote: None,
+            whole_line: false,
+        });
+    }
+    if quoted
+        && label == b"name"
+        && let Some(part) = below::of_part(text, name.start, behind)
+    {
+        return Some(Place {
+            key: name.start,
+            at: part.start,
+            how: How::Part,
+            key_quote: None,
+            whole_line: false,
+        });
+    }
+    let reach = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
+    let stop = [b"}".as_slice(), b"/>", b"</", b"\n\n", b"- name"]
+        .iter()
+        .filter_map(|end| memchr::memmem::find(reach, end))
+        .min()
+        .unwrap_or(reach.len());
+    let found = (0..stop.saturating_sub(4)).find(|at| {
+        reach[*at..].len() >= 5
+            && reach[*at..*at + 5].eq_ignore_ascii_case(b"value")
+            && *at > 0
+            && (!reach[*at - 1].is_ascii_alphanumeric()
+                || [&b"new"[..], b"parameter", b"option", b"property", b"setting", b"string"]
+                    .iter()
+                    .any(|word| reach[..*at].to_ascii_lowercase().ends_with(word)))
+            && !reach.get(*at + 5).is_some_and(u8::is_ascii_alphanumeric)
+    });
+    // `{"k":"password","v":"x"}`, `{"field":"password","new":"x"}`.
+    let short = |word: &&[u8]| memchr::memmem::find(&reach[..stop], word).map(|at| (at + 1, word.len() - 2));
+    let found =
+        found.map(|found| (found, 5)).or_else(|| SHORT_VALUES.iter().filter(|_| quoted).find_map(short));
+    let Some((found, length)) = found else {
+        return value_in_front(text, name, &label).or_else(|| in_tag(text, name, quoted));
+    };
+    let mut at = name.end + found + length;
+    at += Quote::at(text, at).map_or(0, |(_, length)| length);
+    at = skip_blank(text, at);
+    match text.get(at)? {
+        b'=' | b':' => {
+            let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+            Some(Place {
+                key: name.start,
+                at: skip_space(text, at + 1),
+                how,
+                key_quote: quoted.then_some(KeyQuote::Other),
+                whole_line: false,
+            })
+        }
+        b'>' => {
+            Some(Place { key: name.start, at: at + 1, how: How::Element, key_quote: None, whole_line: false })
+        }
+        _ => None,
+    }
+}
+
+/// `<item name="key" type="string">x</item>`: behind the rest of the tag.
+fn in_tag(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
+    let rest = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
+    let close =
+        memchr::memchr2(b'>', b'<', rest).filter(|at| quoted && rest[*at] == b'>' && rest[at - 1] != b'/')?;
+    let value = rest.get(close + 1).is_some_and(|b| *b != b'<' && !b.is_ascii_whitespace());
+    let is_closed = memchr::memmem::find(&rest[close..], b"</").is_some();
+    (value && is_closed && !rest[..close].contains(&b'\n')).then_some(Place {
+        key: name.start,
+        at: name.end + close + 1,
+        how: How::Element,
+        key_quote: None,
+        whole_line: false,
+    })
+}
+
+/// `value="x" key="password"`, `{"value":"x","name":"password"}`: the value stands in front of the name.
+fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Place> {
+    if label == b"type" {
+        return None;
+    }
+    let from = name.start.saturating_sub(ATTRIBUTE_REACH);
+    let before = &text[from..name.start];
+    let open =
+        before.iter().rposition(|b| matches!(b, b'{' | b'<' | b'\n' | b'>' | b'}')).map_or(0, |at| at + 1);
+    let at = open + memchr::memmem::rfind(&before[open..].to_ascii_lowercase(), b"value")?;
+    let is_word = at > 0 && matches!(before[at - 1], b' ' | b'"' | b'\'' | b'{' | b',');
+    let mut behind = from + at + 5;
+    behind += Quote::at(text, behind).map_or(0, |(_, length)| length);
+    behind = skip_blank(text, behind);
+    let is_assigned = matches!(text.get(behind), Some(b'=' | b':'));
+    let value = skip_blank(text, behind + 1);
+    let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+    (is_word && is_assigned && Quote::at(text, value).is_some()).then_some(Place {
+        key: name.start,
+        at: value,
+        how,
+        key_quote: Some(KeyQuote::Other),
+        whole_line: false,
+    })
+}
