@@ -98,8 +98,7 @@ fn build(target: &Path) -> Outcome<PathBuf> {
     let mut build = cargo(&["build", "--profile", "dist", "--package", "biopsy", "--target", &triple]);
     build
         .env("CARGO_TARGET_DIR", target)
-        // Relative relocations are packed: 30 times smaller, and musl has read them since 1.2.4.
-        .env(rust_flags, map("--remap-path-prefix").join(" ") + " -Clink-arg=-Wl,-z,pack-relative-relocs")
+        .env(rust_flags, format!("{} {}", map("--remap-path-prefix").join(" "), link_flags()?))
         .env(format!("CFLAGS_{of_target}"), map("-ffile-prefix-map").join(" "));
     succeed(&mut build).map_err(|error| {
         format!("{error}; it needs `rustup target add {triple}` and the package musl-tools (for musl-gcc)")
@@ -110,6 +109,24 @@ fn build(target: &Path) -> Outcome<PathBuf> {
         true => Err(format!("`{}` is not static: it names an interpreter", program.display())),
         false => Ok(program),
     }
+}
+
+/// The linker that comes with the compiler: it keeps one of several functions with the same code. Relative relocations are packed, a
+/// thirtieth of their size; musl has read them since 1.2.4.
+fn link_flags() -> Outcome<String> {
+    let rustc = || Command::new("rustc");
+    let sysroot = output_of(rustc().args(["--print", "sysroot"]))?;
+    let about = output_of(rustc().arg("-vV"))?;
+    let host =
+        about.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("`rustc -vV` names no host")?;
+    let linker = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("bin/gcc-ld");
+    let flags = [
+        format!("-B{}", linker.display()),
+        "-fuse-ld=lld".to_owned(),
+        "-Wl,--icf=all".to_owned(),
+        "-Wl,-z,pack-relative-relocs".to_owned(),
+    ];
+    Ok(flags.map(|flag| format!("-Clink-arg={flag}")).join(" "))
 }
 
 /// The digest of a file, as text.
