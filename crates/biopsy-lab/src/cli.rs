@@ -354,7 +354,16 @@ async fn new_request(lab: &Lab, args: &NewArgs) -> Result<(), LabError> {
     let link = requests::create(lab, &new, &operator()).await?;
     let text = link.to_text();
     let what = requests::command(args.recipe, &text);
-    print(&format!("{}\n\nthe customer runs:\n  {what}\n", *text))
+    let mut said = zeroize::Zeroizing::new(format!("{}\n\nthe customer runs:\n  {what}\n", *text));
+    if args.recipe == Kind::File {
+        let key = cases::find(lab, &args.case).await?.key;
+        let (place, secret) = (format!("{}/api/requests/{}/file", link.lab, link.id), link.secret.to_text());
+        said.push_str(&format!(
+            "or, without biopsy:\n  age -r {key} -o FILE.age FILE && curl -fT FILE.age -H 'authorization: Bearer {}' '{place}'\n",
+            *secret
+        ));
+    }
+    print(&said)
 }
 
 async fn list(lab: &Lab) -> Result<(), LabError> {

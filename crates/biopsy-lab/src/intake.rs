@@ -7,11 +7,12 @@ pub mod complete;
 mod locks;
 mod state;
 mod uploads;
+mod whole;
 
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 
 use crate::place::Lab;
 
@@ -23,6 +24,7 @@ pub fn router(lab: Lab, silence: Duration) -> Router {
     let intake = Intake { lab, locks: Locks::default(), silence };
     Router::new()
         .route("/api/requests/{id}", get(uploads::request))
+        .route("/api/requests/{id}/file", put(whole::put))
         .route("/api/uploads", post(uploads::create).options(uploads::options))
         .route(
             "/api/uploads/{id}",

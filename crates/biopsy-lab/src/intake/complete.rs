@@ -45,7 +45,8 @@ struct Whole {
     document: String,
 }
 
-async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
+/// Reads it once more, and gives the receipt.
+pub(super) async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
     let whole: Option<Whole> = sqlx::query_as(
         "SELECT u.request_id, u.case_id, u.object, u.length, u.sha256, r.document FROM uploads u JOIN requests r ON r.id = u.request_id
          WHERE u.id = $1 AND u.state = 'open' AND u.at = u.length",

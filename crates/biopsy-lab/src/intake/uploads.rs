@@ -33,14 +33,23 @@ const MOST_CONSENT: usize = 16 << 10;
 
 /// An upload.
 #[derive(Clone, Debug, sqlx::FromRow)]
-struct Upload {
+pub(super) struct Upload {
     request_id: String,
-    object: String,
-    length: i64,
+    pub(super) object: String,
+    pub(super) length: i64,
     at: i64,
     state: String,
-    receipt: Option<String>,
+    pub(super) receipt: Option<String>,
     expires: i64,
+}
+
+/// What is known of an upload when it begins.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    pub(super) length: i64,
+    pub(super) sha256: Option<String>,
+    pub(super) consent: Option<String>,
+    pub(super) contact: Option<String>,
 }
 
 /// `?request=ID`
@@ -78,24 +87,40 @@ pub(super) async fn create(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let metadata = metadata(header(&headers, "upload-metadata").unwrap_or_default())
+        .ok_or(Refusal::Senseless("the metadata cannot be read"))?;
+    let known = |name: &str| metadata.get(name).cloned();
+    let is_digest = |text: &String| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let beginning = Beginning {
+        length: header(&headers, "upload-length").and_then(|length| length.parse().ok()).unwrap_or_default(),
+        sha256: known("sha256").filter(is_digest).map(|text| text.to_ascii_lowercase()),
+        consent: known("consent").filter(|text| text.len() <= MOST_CONSENT),
+        contact: known("contact"),
+    };
+    let id = begin(&intake, &request, &caller, &beginning).await?;
+    let headers = [("tus-resumable", "1.0.0".to_owned()), ("location", format!("/api/uploads/{id}"))];
+    Ok((StatusCode::CREATED, headers).into_response())
+}
+
+/// Makes room for it, and binds the request to the caller's key; gives the upload's name.
+pub(super) async fn begin(
+    intake: &Intake,
+    request: &str,
+    caller: &Caller,
+    beginning: &Beginning,
+) -> Result<String, Refusal> {
     let found =
-        requests::find(&intake.lab, &request, &caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
-    let length: i64 = header(&headers, "upload-length")
-        .and_then(|length| length.parse().ok())
-        .filter(|&length| length > 0)
-        .ok_or(Refusal::Senseless("an upload has a length"))?;
+        requests::find(&intake.lab, request, caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
+    let &Beginning { length, ref sha256, ref consent, ref contact } = beginning;
+    if length <= 0 {
+        return Err(Refusal::Senseless("an upload has a length"));
+    }
     if length > found.max_bytes {
         return Err(Refusal::TooLarge { most: found.max_bytes });
     }
-    let metadata = metadata(header(&headers, "upload-metadata").unwrap_or_default())
-        .ok_or(Refusal::Senseless("the metadata cannot be read"))?;
-    let sha256 =
-        metadata.get("sha256").filter(|text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()));
-    let contact = metadata.get("contact");
-    if contact.is_some_and(|text| !notices::mail::is_address(text)) {
+    if contact.as_ref().is_some_and(|text| !notices::mail::is_address(text)) {
         return Err(Refusal::Senseless("that is no address of mail"));
     }
-    let consent = metadata.get("consent").filter(|text| text.len() <= MOST_CONSENT);
 
     let lab = &intake.lab;
     let mut within = lab.store.begin().await?;
@@ -141,8 +166,8 @@ pub(super) async fn create(
             .bind(&found.case_id)
             .bind(&object)
             .bind(length)
-            .bind(sha256.map(|text| text.to_ascii_lowercase()))
-            .bind(consent)
+            .bind(sha256.as_deref())
+            .bind(consent.as_deref())
             .bind(now())
             .bind(now() + KEPT_SECONDS)
             .execute(&mut *within)
@@ -167,8 +192,7 @@ pub(super) async fn create(
         }
     };
     within.commit().await?;
-    let headers = [("tus-resumable", "1.0.0".to_owned()), ("location", format!("/api/uploads/{id}"))];
-    Ok((StatusCode::CREATED, headers).into_response())
+    Ok(id)
 }
 
 /// `HEAD /api/uploads/ID`
@@ -240,25 +264,27 @@ async fn take(
         _ => {}
     }
     let at = offset + i64::try_from(taken.bytes).unwrap_or(i64::MAX);
-    // The bytes are on the disk; the place is said only when it is, too. The case may have been deleted meanwhile.
-    let written = sqlx::query(
-        "UPDATE uploads SET at = $1, touched = $2, expires = $3 WHERE id = $4 AND at = $5 AND state = 'open'",
-    )
-    .bind(at)
-    .bind(now())
-    .bind(now() + KEPT_SECONDS)
-    .bind(id)
-    .bind(offset)
-    .execute(intake.lab.store.pool())
-    .await?;
+    note_place(intake, id, offset, at).await?;
     drop(writer);
-    if written.rows_affected() == 0 {
-        return Err(Refusal::Nothing);
-    }
     if at == upload.length {
         complete::begin(&intake.lab, id.to_owned());
     }
     if taken.cut { Err(Refusal::Cut) } else { Ok(at) }
+}
+
+/// The bytes are on the disk; the place is said only when it is, too. The case may have been deleted meanwhile.
+pub(super) async fn note_place(intake: &Intake, id: &str, from: i64, to: i64) -> Result<(), Refusal> {
+    let written = sqlx::query(
+        "UPDATE uploads SET at = $1, touched = $2, expires = $3 WHERE id = $4 AND at = $5 AND state = 'open'",
+    )
+    .bind(to)
+    .bind(now())
+    .bind(now() + KEPT_SECONDS)
+    .bind(id)
+    .bind(from)
+    .execute(intake.lab.store.pool())
+    .await?;
+    if written.rows_affected() == 0 { Err(Refusal::Nothing) } else { Ok(()) }
 }
 
 /// `GET /api/uploads/ID/receipt`
@@ -275,7 +301,7 @@ pub(super) async fn receipt(
 }
 
 /// The upload of a caller, if it is his and neither refused nor expired: then he has to ask for a place anew.
-async fn find(intake: &Intake, id: &str, caller: &Caller) -> Result<Upload, Refusal> {
+pub(super) async fn find(intake: &Intake, id: &str, caller: &Caller) -> Result<Upload, Refusal> {
     let upload: Option<Upload> = sqlx::query_as(
         "SELECT request_id, object, length, at, state, receipt, expires FROM uploads WHERE id = $1",
     )
