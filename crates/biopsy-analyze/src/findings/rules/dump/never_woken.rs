@@ -1,6 +1,6 @@
 //! Somebody waits, and nobody is left who would end that.
 
-use crate::dump::strands::{Strand, StrandRuntime, WaitKind};
+use crate::dump::strands::{Strand, StrandKind, StrandRuntime, WaitKind};
 use crate::dump::{DumpAnalysis, LockKind, StuckWait};
 use crate::findings::dump::{NAMED, at, place, share};
 use crate::findings::evidence::{fact, steps};
@@ -123,7 +123,7 @@ fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
     }
     // `main` may wait for goroutines that are never to end: that is how a server rests, and nothing hangs behind it.
     let goes_on = strands.iter().any(|strand| !strand.of_runtime && !is_alone(strand));
-    let rests = count == 1 && goes_on && first.frames.last().is_some_and(|frame| is_main(&frame.function));
+    let rests = count == 1 && goes_on && first.kind == StrandKind::Goroutine && first.id.0 == 1;
     let (severity, advice) = match wait.kind {
         WaitKind::WaitGroup => (
             if rests { Severity::Info } else { Severity::Warning },
@@ -145,11 +145,6 @@ fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
         evidence,
         &[advice, "Look a second time: do they still stand there?"],
     ))
-}
-
-/// The first goroutine, whose outermost functions are these.
-fn is_main(function: &str) -> bool {
-    matches!(function, "main.main" | "runtime.main" | "runtime.goexit")
 }
 
 fn is_alone(strand: &Strand) -> bool {
@@ -227,5 +222,51 @@ fn finding(
         explanation: explanation.to_owned(),
         evidence,
         next_steps: steps(next_steps),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dump::DumpFacts;
+    use biopsy_runtimes::{RuntimeKind, RuntimeStrands, StrandId, StrandWait};
+
+    fn goroutine(number: u64, wait: Option<StrandWait>) -> Strand {
+        Strand { wait, ..Strand::new(StrandId(number), StrandKind::Goroutine) }
+    }
+
+    fn found(strands: Vec<Strand>) -> Option<(Severity, String)> {
+        let mut runtime = RuntimeStrands::new(RuntimeKind::Go, b"server", 0);
+        runtime.total = strands.len() as u64;
+        runtime.strands = strands;
+        let runtimes = [runtime];
+        let strands =
+            crate::dump::strands::analyze(&DumpFacts { strands: &runtimes, ..DumpFacts::default() });
+        let found = find(&DumpAnalysis { strands, ..DumpAnalysis::default() })?;
+        Some((found.severity, found.title))
+    }
+
+    #[test]
+    fn main_may_wait_for_goroutines_that_never_end() {
+        let waits = || {
+            let nobody = Some("nobody comes to `Done`".to_owned());
+            Some(StrandWait { nobody, ..StrandWait::of(WaitKind::WaitGroup, "semacquire") })
+        };
+        let severity = |strands| found(strands).map(|(severity, _)| severity);
+        assert_eq!(severity(vec![goroutine(1, waits()), goroutine(5, None)]), Some(Severity::Info));
+        assert_eq!(severity(vec![goroutine(1, waits())]), Some(Severity::Warning), "nobody is left at all");
+        assert_eq!(severity(vec![goroutine(1, None), goroutine(5, waits())]), Some(Severity::Warning));
+    }
+
+    #[test]
+    fn a_channel_that_is_nil_is_told_before_who_waits_behind() {
+        let nil =
+            StrandWait { never_ends: true, ..StrandWait::of(WaitKind::ChannelSend, "chan send (nil chan)") };
+        let rest = StrandWait { never_ends: true, ..StrandWait::of(WaitKind::Select, "select (no cases)") };
+        let (severity, title) =
+            found(vec![goroutine(1, Some(rest.clone())), goroutine(5, Some(nil))]).unwrap();
+        assert_eq!(severity, Severity::Warning);
+        assert!(title.starts_with("1 goroutine waits at a channel that is nil"), "{title}");
+        assert_eq!(found(vec![goroutine(1, Some(rest))]), None, "how a program rests");
     }
 }
