@@ -21,6 +21,7 @@ use regex::Regex;
 use crate::run::{Outcome, release_program, target_folder};
 use build::{Tools, build};
 use corpus::{Half, Specimen, contradictions, find_specimens, unknown_ids};
+use observation::Observation;
 use running::Stop;
 use table::{Expected, Graded, render_json, render_table};
 
@@ -32,6 +33,10 @@ pub(crate) struct Options {
     /// Only the half that was written before the rules, or the one that was written after them
     #[arg(long)]
     half: Option<Half>,
+    /// Look at running programs in this way instead of what their truth files say: `capture 5s` is what is typed first. Those that
+    /// end while they are watched are left out
+    #[arg(long, value_name = "OBSERVATION", value_parser = |text: &str| Observation::try_from(text.to_owned()))]
+    observe: Option<Observation>,
     /// Which biopsy [default: the release build]
     #[arg(long)]
     program: Option<PathBuf>,
@@ -49,7 +54,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     let is_wanted =
         |specimen: &Specimen| options.only.as_ref().is_none_or(|only| only.is_match(&specimen.name));
-    let specimens: Vec<Specimen> = all.into_iter().filter(is_wanted).collect();
+    let mut specimens: Vec<Specimen> = all.into_iter().filter(is_wanted).collect();
+    if let Some(observation) = &options.observe {
+        specimens.retain(|specimen| !specimen.truth.observe.is_triggered());
+        specimens.iter_mut().for_each(|specimen| specimen.truth.observe = observation.clone());
+    }
     let folder = target_folder()?.join("sick");
     let stop = Stop::listen()?;
     let mut tools = BTreeMap::new();

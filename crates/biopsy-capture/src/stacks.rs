@@ -20,7 +20,7 @@ use crate::target;
 use crate::words::pause_text;
 
 /// Times that a process is frozen until it is not collecting garbage; more would hurt it more than it would tell.
-const TRIES: usize = 5;
+pub const TRIES: usize = 5;
 
 /// How a process is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,8 @@ pub struct LookOptions {
     pub max_pause: Duration,
     /// The objects of a managed heap are looked at, too: asynchronous operations.
     pub heap: bool,
+    /// Times that it is frozen until it is not collecting garbage.
+    pub tries: usize,
 }
 
 /// How often a process is looked at.
@@ -42,7 +44,7 @@ pub struct Looks {
 
 impl Default for LookOptions {
     fn default() -> Self {
-        Self { max_pause: Duration::from_millis(250), heap: true }
+        Self { max_pause: Duration::from_millis(250), heap: true, tries: TRIES }
     }
 }
 
@@ -172,9 +174,12 @@ pub(crate) fn look(
         }
         drop(frozen);
         let collecting = analysis.managed.as_ref().is_some_and(|managed| managed.collecting);
-        if !collecting || tries >= TRIES {
-            if tries > 1 {
-                let note = format!("frozen {tries} times: the garbage collector was at work");
+        if !collecting || tries >= options.tries {
+            if tries > 1 || collecting {
+                let note = match tries {
+                    1 => "frozen while the garbage collector was at work".to_owned(),
+                    _ => format!("frozen {tries} times: the garbage collector was at work"),
+                };
                 analysis.undetermined.push(note);
             }
             return Ok(analysis);
@@ -233,6 +238,17 @@ fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<(FrozenProcess, Opti
     let mut frozen = freeze::freeze(plan, &options).map_err(|error| freeze_failure(&error))?;
     let frozen = frozen.pop().ok_or_else(|| Failure::new(FailureKind::Bug, "nothing was frozen"))?;
     Ok((frozen, missing))
+}
+
+/// How long this process would stand still for a look, and why it would not be frozen. Nothing is stopped.
+pub(crate) fn forecast(info: &ProcessInfo, max_pause: Duration) -> Result<Duration, String> {
+    let stacks_only = matches!(info.runtime.kind, RuntimeKind::Native | RuntimeKind::OtherInterpreter);
+    let options = FreezeOptions { max_pause, stacks_only, ..FreezeOptions::default() };
+    let plan = freeze::plan(std::slice::from_ref(&info.key), &options).map_err(|error| error.to_string())?;
+    match plan.processes.iter().find(|one| one.method == Method::Refused) {
+        Some(refused) => Err(refused.why.clone()),
+        None => Ok(plan.predicted_pause),
+    }
 }
 
 fn analyze(

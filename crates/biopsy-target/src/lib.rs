@@ -46,6 +46,7 @@ mod process;
 pub mod runtime;
 pub mod selector;
 pub mod starts;
+pub mod stillness;
 
 pub use find::{Candidate, FindError, Target, find, find_in};
 pub use glance::Glance;

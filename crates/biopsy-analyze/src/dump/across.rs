@@ -295,7 +295,9 @@ impl Graph<'_> {
         let process = self.look.process(self.own)?;
         let start = process.threads.iter().find(|thread| {
             let wait = self.peer_wait(thread, process);
-            let begins = |wait: &&PeerWait| begins(wait) || self.for_child.contains_key(&thread.tid);
+            let begins = |wait: &&PeerWait| {
+                begins(wait) || self.for_child.contains_key(&thread.tid) || self.only_kept_open(wait)
+            };
             wait.filter(begins).is_some_and(|wait| !wait.helpers.is_empty())
         })?;
         let mut chain = Vec::new();
@@ -326,7 +328,30 @@ impl Graph<'_> {
                 None => break,
             }
         }
-        (chain.len() > 1).then_some((chain, returns))
+        // A file that the process has locked itself, by another descriptor, is the end as well.
+        let own_file = chain.len() == 1 && self.has_file_itself(start.tid);
+        (chain.len() > 1 || own_file).then_some((chain, returns))
+    }
+
+    /// It waits for a lock on a file, and nobody but its own process has that.
+    fn has_file_itself(&self, tid: Tid) -> bool {
+        let Some((process, thread)) = self.threads.get(&tid) else { return false };
+        let wait = self.peer_wait(thread, process);
+        wait.is_some_and(|wait| wait.object == PeerObject::FileLock && wait.helpers == [process.pid])
+    }
+
+    /// Data of a pipe whose writing end nobody has but children (or processes that their parent left) that do nothing: they inherited it.
+    fn only_kept_open(&self, wait: &PeerWait) -> bool {
+        // pause, nanosleep, wait4, rt_sigtimedwait, rt_sigsuspend, clock_nanosleep, waitid
+        const NOTHING: [u32; 7] = [34, 35, 61, 128, 130, 230, 247];
+        let does_nothing = |thread: &PeerThread| thread.call.is_some_and(|call| NOTHING.contains(&call));
+        let keeps = |pid: &Pid| {
+            self.look.process(*pid).is_some_and(|process| {
+                let child = matches!(process.parent, Some(parent) if parent == self.own || parent == Pid(1));
+                child && process.pid != self.own && process.threads.iter().all(does_nothing)
+            })
+        };
+        wait.object == PeerObject::PipeData && wait.all_seen && wait.helpers.iter().all(keeps)
     }
 }
 
@@ -402,6 +427,30 @@ mod tests {
             words: "writes".to_owned(),
         };
         vec![DumpThread { tid: Tid(tid), state, ..DumpThread::default() }]
+    }
+
+    #[test]
+    fn a_pipe_that_an_idle_child_keeps_open_is_told_from_one_that_is_served() {
+        let chain = |call: u32, parent: u32| {
+            let mut look = look(&[(7, Some(wait(&[8], PeerObject::PipeData))), (8, None)]);
+            look.processes[1].parent = Some(Pid(parent));
+            look.processes[1].threads[0].call = Some(call);
+            join(&frozen(7, 1), &look, &[], &FxHashSet::default()).chain.map(|chain| chain.len())
+        };
+        assert_eq!(chain(34, 7), Some(2), "it pauses, and has the end that nobody writes to");
+        assert_eq!(chain(34, 1), Some(2), "its parent left it");
+        assert_eq!(chain(0, 7), None, "it reads: it will write what comes of that");
+        assert_eq!(chain(34, 4), None, "somebody else's");
+    }
+
+    #[test]
+    fn a_file_that_a_process_has_locked_itself() {
+        let own = look(&[(7, Some(wait(&[7], PeerObject::FileLock)))]);
+        let mut two = own.clone();
+        two.processes[0].threads.push(PeerThread { tid: Tid(9), call: Some(35), argument: 0, wait: None });
+        let across = join(&frozen(7, 1), &two, &[], &FxHashSet::default());
+        assert_eq!(across.chain.map(|chain| chain.len()), Some(1), "another thread of it may have it");
+        assert_eq!(join(&frozen(7, 1), &own, &[], &FxHashSet::default()).circles.len(), 1, "it is alone");
     }
 
     #[test]

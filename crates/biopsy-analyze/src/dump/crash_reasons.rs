@@ -12,11 +12,16 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     // C++.
     ("__cxa_pure_virtual", "a pure virtual function was called"),
     ("__cxa_call_terminate", "a C++ exception left a function that is `noexcept`"),
+    // Clean-up on the way there comes first: then nothing of the throw is on the stack any more, and who calls this has no name.
+    ("__gxx_personality_v0", "a C++ exception left a function that is `noexcept`"),
     ("__cxa_throw", "a C++ exception was not caught"),
     ("__cxa_rethrow", "a C++ exception was not caught"),
     ("std::thread::~thread", "a `std::thread` was destroyed while it runs"),
     ("std::terminate", "a C++ exception was not caught, or `std::terminate` was called"),
     ("__cxxabiv1::__terminate", "a C++ exception was not caught, or `std::terminate` was called"),
+    // Rust's handler of SIGSEGV: it says so and aborts, and lets every other fault happen again.
+    ("std::sys::pal::unix::stack_overflow", OVERFLOWED),
+    ("std::sys::unix::stack_overflow", OVERFLOWED),
     // Rust: core::panicking and the functions that call it with a text of their own.
     ("core::panicking::panic_bounds_check", "a Rust panic: an index out of bounds"),
     ("core::slice::index::slice_", "a Rust panic: the range of a slice out of bounds"),
@@ -65,6 +70,8 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     ("runtime.chansend", "a Go panic: something was sent to a closed channel"),
     ("sync.(*WaitGroup).Add", "a Go panic: a wait group was counted down below zero, or misused"),
     ("runtime.checkdead", ALL_ASLEEP),
+    // Throws where a stack may not become larger (and where the runtime itself is broken).
+    ("runtime.newstack", OVERFLOWED),
     ("runtime.fatalpanic", "a Go panic"),
     ("runtime.fatalthrow", "a fatal error of Go's runtime"),
     ("runtime.throw", "a fatal error of Go's runtime"),
@@ -73,6 +80,9 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     // .NET.
     ("PROCAbort", "the .NET runtime ended the process: an unhandled exception, or a fatal error of the runtime"),
 ];
+
+/// The runtime of a language found that a stack is full, and ended the process.
+pub(crate) const OVERFLOWED: &str = "the stack overflowed, which the runtime of the language found";
 
 /// Go's runtime found that nobody can go on.
 pub(crate) const ALL_ASLEEP: &str = "all goroutines are asleep: a deadlock";
@@ -168,6 +178,11 @@ mod tests {
         let at_once = of(&["runtime.fatalthrow", "runtime.fatal", "runtime.mapassign_faststr", "main.put"]);
         assert!(at_once.unwrap().ends_with("by several goroutines at once"), "{at_once:?}");
         assert_eq!(of(&["runtime.fatalthrow", "runtime.fatal", "runtime.checkdead"]), Some(ALL_ASLEEP));
+        assert_eq!(of(&["runtime.throw", "runtime.newstack", "runtime.morestack"]), Some(OVERFLOWED));
+        let rust = ["abort", "std::sys::pal::unix::stack_overflow::imp::signal_handler", "realloc"];
+        assert_eq!(of(&rust), Some(OVERFLOWED));
+        let noexcept = of(&["raise", "abort", "__gxx_personality_v0", "_Unwind_Resume", "settle"]);
+        assert_eq!(noexcept, Some("a C++ exception left a function that is `noexcept`"));
         // A key that cannot be hashed, and no memory for a larger map.
         let hash = ["runtime.gopanic", "runtime.typehash", "runtime.mapassign", "main.put"];
         assert_eq!(of(&hash), Some("a Go panic"));

@@ -47,7 +47,7 @@ use biopsy_stacks::image::ImageStacks;
 pub use across::{Across, SilentPeer, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
-pub(crate) use crash_reasons::ALL_ASLEEP;
+pub(crate) use crash_reasons::{ALL_ASLEEP, OVERFLOWED};
 pub use facts::{DumpFacts, ThreadFacts};
 pub use frame_rows::FrameRow;
 pub use groups::StackGroup;

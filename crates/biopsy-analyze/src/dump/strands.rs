@@ -171,7 +171,7 @@ impl biopsy_runtimes::MissingFiles for Files {
 }
 
 /// What the facts of a dump have.
-pub(super) fn analyze(facts: &DumpFacts<'_>) -> Vec<StrandRuntime> {
+pub(crate) fn analyze(facts: &DumpFacts<'_>) -> Vec<StrandRuntime> {
     let runtimes = facts.strands.iter().map(|runtime| {
         let mut runtime = runtime.clone();
         // Names are texts from the memory of the process.

@@ -47,7 +47,10 @@ pub(super) fn find(
     let throws = |at: &usize| {
         let place = stack.frames.get(*at).and_then(|frame| stacks.place(frame.place));
         place.is_some_and(|place| {
-            place.functions.iter().any(|function| matches!(&*function.name, "__cxa_throw" | "__cxa_rethrow"))
+            place.functions.iter().any(|function| {
+                // Behind clean-up on the way the exception is handed on by the last of these.
+                matches!(&*function.name, "__cxa_throw" | "__cxa_rethrow" | "_Unwind_Resume")
+            })
         })
     };
     let thrower = (0..stack.frames.len().min(64)).find(throws)?;

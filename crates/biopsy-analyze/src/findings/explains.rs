@@ -96,7 +96,11 @@ const ROWS: &[Row] = &[
         &[StuckWait],
     ),
     // Time says that and since when threads wait, memory says for whom.
-    row(&[Deadlock, OrphanedLock, AbandonedLock], How::Names, &[BlockedOnLock]),
+    row(
+        &[Deadlock, OrphanedLock, AbandonedLock, NeverWoken],
+        How::Names,
+        &[BlockedOnLock, LockConvoy, LockContention],
+    ),
     row(&[LockQueue], How::Names, &[LockConvoy]),
     row(&[FinalizerBlocked], How::Names, &[FinalizerBlocked]),
     row(&[PoolStarvation], How::Names, &[PoolStarvation]),

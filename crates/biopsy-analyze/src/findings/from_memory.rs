@@ -2,7 +2,7 @@
 
 use super::explains;
 use crate::dump::DumpAnalysis;
-use crate::findings::finding::{Evidence, Finding, FindingId, Reference};
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use crate::words::seconds;
 use biopsy_model::capture::Capture;
 use biopsy_model::look::{Look, LookFinding};
@@ -74,13 +74,21 @@ pub(super) fn add(capture: &Capture, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The finding of the time gives its evidence to that of memory, if that is worth as much.
+/// The finding of the time gives its evidence to that of memory, if that is worth as much or says that the wait never ends.
 fn join(mut seen: Finding, findings: &mut Vec<Finding>) {
     let Some(at) = explains::named_by(seen.id, findings) else {
         findings.push(seen);
         return;
     };
     let there = &mut findings[at];
+    // Who waits for ever is in no queue that moves on, however long that was seen to be.
+    let ends_never = matches!(
+        seen.id,
+        FindingId::Deadlock | FindingId::OrphanedLock | FindingId::AbandonedLock | FindingId::NeverWoken
+    );
+    if ends_never && seen.severity >= Severity::Warning {
+        seen.severity = seen.severity.max(there.severity);
+    }
     if there.severity > seen.severity {
         there.evidence.push(fact(format!("in memory at the end: {}", seen.title)));
         return;
@@ -193,6 +201,20 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].title, "pool-starvation in time");
         assert_eq!(findings[0].evidence[1].text, "in memory at the end: pool-starvation in memory");
+    }
+
+    #[test]
+    fn a_wait_that_never_ends_is_no_queue_however_bad_that_looked() {
+        let mut findings = vec![during(FindingId::LockConvoy, Severity::Critical)];
+        add(&capture(vec![seen("deadlock", "warning")]), &mut findings);
+        assert_eq!(findings.len(), 1);
+        assert_eq!((findings[0].id, findings[0].severity), (FindingId::Deadlock, Severity::Critical));
+        // What is only perhaps one, and a queue at one moment, do not take its place.
+        for (id, severity) in [("deadlock", "notice"), ("lock-queue", "warning")] {
+            let mut findings = vec![during(FindingId::LockConvoy, Severity::Critical)];
+            add(&capture(vec![seen(id, severity)]), &mut findings);
+            assert_eq!((findings.len(), findings[0].id), (1, FindingId::LockConvoy), "{id}");
+        }
     }
 
     #[test]

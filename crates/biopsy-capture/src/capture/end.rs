@@ -14,9 +14,10 @@ use biopsy_record::trace::{TraceHandle, TraceSummary};
 use crate::failure::Failure;
 use crate::recording::{output_failure, warning};
 
-use super::plan::Wish;
+use super::plan::{StacksWish, Wish};
 use super::record::{Recorded, Recording};
-use super::{runtimes, stacks};
+use super::stacks::{Frozen, Why};
+use super::{runtimes, stacks, still};
 
 impl Recording<'_> {
     /// Ends the recording: everything is on the disk, and nothing runs any more.
@@ -25,7 +26,12 @@ impl Recording<'_> {
         let trace = self.stop_recorders(&mut warnings);
         let end = clock_pair();
         let hurried = self.remote.wait(Duration::ZERO) == Some(Wish::Stop);
+        let mut frozen = Vec::new();
         if !hurried {
+            // Read again before that is decided.
+            self.draft.header.end = Some(end.clone());
+            let bytes = trace.as_ref().map_or(0, |trace| trace.bytes);
+            frozen = self.take_stacks(bytes, &mut warnings);
             self.take_last(watch, &end, &mut warnings);
         }
         if self.draft.header.ended_by == EndedBy::DiskFull {
@@ -41,7 +47,7 @@ impl Recording<'_> {
         self.draft.folder.redactions(&self.draft.masking.log().counts()).map_err(output_failure)?;
         self.draft.write_header()?;
         biopsy_record::favour::all_threads();
-        Ok(Recorded { draft: self.draft, trace, snapshots: self.snapshots, hurried })
+        Ok(Recorded { draft: self.draft, trace, snapshots: self.snapshots, frozen, hurried })
     }
 
     fn stop_recorders(&mut self, warnings: &mut Vec<Warning>) -> Option<TraceSummary> {
@@ -67,19 +73,47 @@ impl Recording<'_> {
         trace
     }
 
-    /// Stacks, the context of the end, and logs.
+    /// What memory says, where that is wished and allowed.
+    fn take_stacks(&self, timeline_bytes: u64, warnings: &mut Vec<Warning>) -> Vec<Frozen> {
+        let (plan, draft) = (self.plan, &self.draft);
+        // As it is now: those that were started meanwhile are looked at, too.
+        let tree = || self.subject.target.tree(plan.children);
+        match plan.stacks {
+            StacksWish::Never => Vec::new(),
+            StacksWish::Always => {
+                let tree = tree().unwrap_or_else(|error| {
+                    let message =
+                        format!("stacks of processes that were started meanwhile are not taken: {error}");
+                    warnings.push(warning("stacks.not-listed", message));
+                    self.tree.clone()
+                });
+                stacks::at_all(&tree, Why::Asked, draft, self.job, warnings)
+            }
+            StacksWish::WhereNothingMoves => {
+                let still = self.beginning.still(&tree().unwrap_or_default());
+                if still.is_empty()
+                    || draft.write_header().is_err()
+                    || still::is_explained(draft, timeline_bytes)
+                {
+                    return Vec::new();
+                }
+                self.job.step(format!(
+                    "nothing moved, and nothing that was recorded says why: looking once at the memory of {} \
+                     (`--never-stop` forbids that)",
+                    if still.len() == 1 {
+                        "1 process".to_owned()
+                    } else {
+                        format!("{} processes", still.len())
+                    },
+                ));
+                stacks::at_all(&still, Why::NothingMoved, draft, self.job, warnings)
+            }
+        }
+    }
+
+    /// The context of the end, and logs.
     fn take_last(&self, watch: LogWatch, end: &ClockPair, warnings: &mut Vec<Warning>) {
         let (plan, draft) = (self.plan, &self.draft);
-        if plan.stacks {
-            // As it is now: those that were started meanwhile are looked at, too.
-            let tree = self.subject.target.tree(plan.children).unwrap_or_else(|error| {
-                let message =
-                    format!("stacks of processes that were started meanwhile are not taken: {error}");
-                warnings.push(warning("stacks.not-listed", message));
-                self.tree.clone()
-            });
-            warnings.extend(stacks::at_all(&tree, draft, self.job));
-        }
         if !plan.trace_only {
             let alive: Vec<ProcessInfo> =
                 self.tree.iter().filter(|process| biopsy_target::is_same(&process.key)).cloned().collect();

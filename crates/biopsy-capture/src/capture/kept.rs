@@ -19,13 +19,15 @@ use crate::recent::Recent;
 use crate::recording::{Draft, masking_for, output_failure, warning};
 
 use super::before::Asked;
-use super::plan::CapturePlan;
+use super::plan::{CapturePlan, StacksWish};
 use super::record::{Recorded, log_config};
 use super::subject::Subject;
 
 /// Whether a plan asks for nothing that has to be recorded now.
 pub(super) fn is_enough(plan: &CapturePlan) -> bool {
-    plan.recent.as_ref().is_some_and(|recent| recent.is_all) && !plan.stacks && plan.memory_snapshots == 0
+    plan.recent.as_ref().is_some_and(|recent| recent.is_all)
+        && plan.stacks != StacksWish::Always
+        && plan.memory_snapshots == 0
 }
 
 /// Writes what was kept, with the context of now.
@@ -75,7 +77,7 @@ pub(super) fn take(
     draft.folder.redactions(&draft.masking.log().counts()).map_err(output_failure)?;
     draft.write_header()?;
     let trace = Some(summary(&recent));
-    Ok(Recorded { draft, trace, snapshots: Vec::new(), hurried: job.is_hurried() })
+    Ok(Recorded { draft, trace, snapshots: Vec::new(), frozen: Vec::new(), hurried: job.is_hurried() })
 }
 
 /// What there is, counted.

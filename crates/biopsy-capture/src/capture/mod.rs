@@ -2,7 +2,7 @@
 //!
 //! [`subject`] finds or starts the process and looks whether it may be recorded; [`wait`] waits for a trigger; [`record`] starts
 //! the recorders ([`runtimes`] those of .NET; [`before`] asks for what was recorded earlier, and [`kept`] takes nothing else) and watches over them; [`copy`] makes a bundle on the
-//! way; [`memory`] takes snapshots on the way; [`end`] stops them and takes what is taken at the end ([`stacks`]). [`preview`] shows texts
+//! way; [`memory`] takes snapshots on the way; [`end`] stops them and takes what is taken at the end ([`stacks`], unasked where [`still`] finds that nothing moves). [`preview`] shows texts
 //! beforehand. The rest is `finish`'s.
 
 mod before;
@@ -15,6 +15,7 @@ mod preview;
 mod record;
 mod runtimes;
 mod stacks;
+mod still;
 mod subject;
 pub(crate) mod wait;
 
@@ -29,8 +30,12 @@ use crate::job::Job;
 use crate::place::Place;
 
 use before::Asked;
-pub use plan::{CapturePlan, HeldProcess, RecentWish, Remote, Whom, Wish, event_budget, trigger};
-pub use preview::preview;
+pub use plan::{
+    CapturePlan, HeldProcess, RecentWish, Remote, StacksWish, UNASKED_PAUSE, Whom, Wish, event_budget,
+    trigger,
+};
+pub use preview::{Coming, coming, preview};
+pub use stacks::{Frozen, Why};
 
 use memory::Beside;
 use subject::Subject;
@@ -46,6 +51,8 @@ pub struct Captured {
     pub trace: Option<TraceSummary>,
     /// Bundles that were made on the way.
     pub snapshots: Vec<PathBuf>,
+    /// Processes that stood still at the end.
+    pub frozen: Vec<Frozen>,
 }
 
 /// Records until the time is over, somebody wishes so, the target ends, or the disk is nearly full; and finishes the recording.
@@ -67,7 +74,7 @@ pub fn run(plan: &CapturePlan, remote: &Remote, job: &Job) -> Result<Captured, F
         _ => record::record(plan, subject, before, &place, reason.as_deref(), remote, job),
     };
     let recorded = recorded.map_err(named)?;
-    let record::Recorded { draft, trace, snapshots, hurried } = recorded;
+    let record::Recorded { draft, trace, snapshots, frozen, hurried } = recorded;
     let (result, diagnosis) = if hurried || job.is_hurried() {
         (HandedOver { path: place.folder.clone(), bytes: 0, is_bundle: false }, None)
     } else {
@@ -80,5 +87,5 @@ pub fn run(plan: &CapturePlan, remote: &Remote, job: &Job) -> Result<Captured, F
         let (result, diagnosis) = finish(job, &draft, &place, diagnose).map_err(named)?;
         (result, Some(diagnosis))
     };
-    Ok(Captured { result, diagnosis, trace, snapshots })
+    Ok(Captured { result, diagnosis, trace, snapshots, frozen })
 }

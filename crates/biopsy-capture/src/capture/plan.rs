@@ -83,8 +83,8 @@ pub struct CapturePlan {
     pub anonymize: bool,
     /// Who allocates: what runtimes tell of it, and of native processes what malloc and free are called with.
     pub allocations: bool,
-    /// Stacks, locks and asynchronous operations of all processes at the end, from their memory.
-    pub stacks: bool,
+    /// Whether stacks, locks and asynchronous operations are read at the end from the memory of processes, which stand still for it.
+    pub stacks: StacksWish,
     /// So many snapshots of the target's memory: the last at the end, the first at the beginning, the others between.
     pub memory_snapshots: u32,
     /// How these are taken.
@@ -94,6 +94,20 @@ pub struct CapturePlan {
     /// It ends when the timeline has this many bytes.
     pub max_bytes: u64,
 }
+
+/// When processes are frozen at the end of a recording, for what their memory says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StacksWish {
+    /// Never.
+    Never,
+    /// Once, where nothing moved, the recording does not say why, and the pause is predicted to be [below 5 ms](UNASKED_PAUSE).
+    WhereNothingMoves,
+    /// Each of them.
+    Always,
+}
+
+/// The longest pause, as it is predicted, of a process that is frozen without having been asked for.
+pub const UNASKED_PAUSE: Duration = Duration::from_millis(5);
 
 /// What is wished of the minutes before a recording.
 #[derive(Clone, Debug)]

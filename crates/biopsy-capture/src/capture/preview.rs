@@ -1,15 +1,48 @@
 //! What of texts a capture would have: nothing is recorded or written, and the process is only read from.
 
+use std::time::Duration;
+
 use biopsy_record::context;
 use biopsy_record::logs::LogWatch;
 use biopsy_record::preview::Preview;
 
 use crate::failure::Failure;
 use crate::recording::masking_for;
+use crate::stacks::{LookOptions, forecast};
 use crate::target;
 
-use super::plan::{CapturePlan, Whom};
+use super::plan::{CapturePlan, StacksWish, UNASKED_PAUSE, Whom};
 use super::record::log_config;
+
+/// What the end of a recording would do to the target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Coming {
+    /// It is never stopped.
+    Nothing,
+    /// It is not known yet: the program is not started.
+    Unknown,
+    /// It stands still once for what its memory says; for as long as is predicted now, or not at all, and why.
+    Frozen(StacksWish, Result<Duration, String>),
+}
+
+/// What the end of the recording would do to the target, predicted now.
+///
+/// # Errors
+/// There is no such process.
+pub fn coming(plan: &CapturePlan) -> Result<Coming, Failure> {
+    let max_pause = match plan.stacks {
+        StacksWish::Never => return Ok(Coming::Nothing),
+        StacksWish::WhereNothingMoves => UNASKED_PAUSE,
+        StacksWish::Always => LookOptions::default().max_pause,
+    };
+    match &plan.whom {
+        Whom::Running(text) => {
+            let target = target::find(text)?;
+            Ok(Coming::Frozen(plan.stacks, forecast(&target.info, max_pause)))
+        }
+        Whom::Started(_) | Whom::Held(_) => Ok(Coming::Unknown),
+    }
+}
 
 /// Environment and arguments of the target, and the last lines of each log, masked as they would be.
 ///

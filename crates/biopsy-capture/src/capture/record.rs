@@ -28,6 +28,8 @@ use crate::tree::tree_of;
 use super::before::Asked;
 use super::plan::{CapturePlan, Remote, Wish};
 use super::runtimes;
+use super::stacks::Frozen;
+use super::still::Beginning;
 use super::subject::{Subject, Waiting};
 
 /// How often the loop looks around.
@@ -41,6 +43,8 @@ pub(super) struct Recorded {
     pub(super) trace: Option<TraceSummary>,
     /// Bundles made on the way.
     pub(super) snapshots: Vec<PathBuf>,
+    /// Processes that stood still at the end.
+    pub(super) frozen: Vec<Frozen>,
     /// It was stopped a second time meanwhile: no report, no bundle.
     pub(super) hurried: bool,
 }
@@ -59,6 +63,8 @@ pub(super) struct Recording<'a> {
     pub(super) tree: Vec<ProcessInfo>,
     /// Snapshots of the memory that were tried.
     pub(super) memory_looks: u32,
+    /// What it was when it began.
+    pub(super) beginning: Beginning,
 }
 
 pub(super) struct Running {
@@ -105,9 +111,21 @@ pub(super) fn record(
         describe(plan, &tree, &draft)?;
     }
     drop(turn);
-    let (snapshots, memory_looks) = (Vec::new(), 0);
-    let mut recording =
-        Recording { plan, place, job, remote, draft, subject, running, child, snapshots, tree, memory_looks };
+    let (snapshots, memory_looks, beginning) = (Vec::new(), 0, Beginning::of(&tree));
+    let mut recording = Recording {
+        plan,
+        place,
+        job,
+        remote,
+        draft,
+        subject,
+        running,
+        child,
+        snapshots,
+        tree,
+        memory_looks,
+        beginning,
+    };
     let ended_by = recording.watch();
     if ended_by != EndedBy::TargetExited {
         recording.memory_at_end();

@@ -1,7 +1,10 @@
-//! `--stacks`: what the memory of the processes says when the recording ends.
+//! What the memory of the processes says when the recording ends: asked for by `--stacks`, or because nothing moved.
+
+use std::time::Duration;
 
 use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
+use biopsy_model::{Nanos, Pid};
 use biopsy_record::context::clock_pair;
 use biopsy_recording::{WriteError, layout};
 use biopsy_report::{StacksOptions, render_stacks};
@@ -9,13 +12,53 @@ use biopsy_report::{StacksOptions, render_stacks};
 use crate::job::Job;
 use crate::recording::{Draft, warning};
 use crate::stacks::{LookOptions, look};
+use crate::words::pause_text;
+
+use super::plan::UNASKED_PAUSE;
 
 /// Processes that are looked at, the target first.
 const MOST: usize = 8;
 
-/// Looks at the processes of the tree that still run, one after the other.
-pub(super) fn at_all(tree: &[ProcessInfo], draft: &Draft, job: &Job) -> Vec<Warning> {
-    let mut warnings = Vec::new();
+/// Why a process is frozen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// It was asked for.
+    Asked,
+    /// It did not move, and nothing that was recorded says why.
+    NothingMoved,
+}
+
+/// A process that stood still at the end of a recording.
+#[derive(Clone, Debug)]
+pub struct Frozen {
+    /// Which.
+    pub pid: Pid,
+    /// Its name.
+    pub name: String,
+    /// How long.
+    pub pause: Nanos,
+    /// Why.
+    pub why: Why,
+}
+
+impl Why {
+    fn options(self) -> LookOptions {
+        match self {
+            Self::Asked => LookOptions::default(),
+            Self::NothingMoved => LookOptions { max_pause: UNASKED_PAUSE, heap: true, tries: 1 },
+        }
+    }
+}
+
+/// Looks at those of these processes that still run, one after the other.
+pub(super) fn at_all(
+    tree: &[ProcessInfo],
+    why: Why,
+    draft: &Draft,
+    job: &Job,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Frozen> {
+    let mut frozen = Vec::new();
     let mut running: Vec<&ProcessInfo> =
         tree.iter().filter(|process| biopsy_target::is_same(&process.key)).collect();
     if running.len() > MOST {
@@ -31,16 +74,34 @@ pub(super) fn at_all(tree: &[ProcessInfo], draft: &Draft, job: &Job) -> Vec<Warn
             warnings.push(warning("stacks.not-taken", message));
             continue;
         }
-        match one(process, draft) {
-            Ok(()) => {}
-            Err(Missing::Look(why)) => {
-                let message = format!("the stacks of process {pid} were not taken: {why}");
-                warnings.push(warning("stacks.not-taken", message));
+        match one(process, why, draft) {
+            Ok(pause) => {
+                let name = process.name.clone();
+                if why == Why::NothingMoved {
+                    let pause = pause_text(Duration::from_nanos(pause.0));
+                    job.step(format!("{name} ({pid}) stood still for {pause}"));
+                    warnings.push(warning("stacks.unasked", format!(
+                        "process {pid} (`{name}`) was frozen once at the end, for {pause}: it did not move, and nothing that was \
+                         recorded says why (`--never-stop` forbids that)"
+                    )));
+                }
+                frozen.push(Frozen { pid, name, pause, why });
+            }
+            Err(Missing::Look(missing)) => {
+                let (about, hint) = match why {
+                    Why::Asked => ("", None),
+                    Why::NothingMoved => (
+                        ", though it did not move",
+                        Some("`--stacks` looks at it where it would stand still for up to 250 ms".to_owned()),
+                    ),
+                };
+                let message = format!("the stacks of process {pid} were not taken{about}: {missing}");
+                warnings.push(Warning { hint, ..warning("stacks.not-taken", message) });
             }
             Err(Missing::Write(error)) => warnings.push(warning("stacks.not-written", error.to_string())),
         }
     }
-    warnings
+    frozen
 }
 
 enum Missing {
@@ -54,11 +115,11 @@ impl From<WriteError> for Missing {
     }
 }
 
-fn one(process: &ProcessInfo, draft: &Draft) -> Result<(), Missing> {
+fn one(process: &ProcessInfo, why: Why, draft: &Draft) -> Result<Nanos, Missing> {
     let pid = process.key.pid;
     let Draft { folder, masking, .. } = draft;
     let time = clock_pair().mono;
-    let analysis = look(process, &process.name, &LookOptions::default(), masking.redactor())
+    let analysis = look(process, &process.name, &why.options(), masking.redactor())
         .map_err(|failure| Missing::Look(failure.to_string()))?;
     let member = layout::stacks_member(pid);
     let options = StacksOptions { width: None, color: false, all: false, native: false, frames: 40 };
@@ -73,5 +134,5 @@ fn one(process: &ProcessInfo, draft: &Draft) -> Result<(), Missing> {
         finding.evidence.iter_mut().chain(&mut finding.next_steps).for_each(mask);
     }
     folder.look(&look)?;
-    Ok(())
+    Ok(look.pause)
 }

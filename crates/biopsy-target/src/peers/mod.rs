@@ -14,8 +14,8 @@ mod waits;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use biopsy_model::Pid;
 use biopsy_model::peers::{PeerLook, PeerProcess, PeerThread};
+use biopsy_model::{Pid, Tid};
 
 use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL};
 use crate::process::stat::Stat;
@@ -66,6 +66,11 @@ fn look_with(root: &ProcRoot, waits: &mut Waits<'_>, pid: Pid) -> PeerLook {
     }
     found.hidden = waits.hidden();
     found
+}
+
+/// The number of the system call that a thread is in; `None`: in none, or it is not to be known.
+pub(crate) fn call_of(dir: &ProcessDir, tid: Tid) -> Option<u32> {
+    Some(Call::parse(&dir.read(&format!("task/{tid}/syscall"), SMALL).ok()?)?.number)
 }
 
 fn process(dir: &ProcessDir, pid: Pid, waits: &mut Waits<'_>) -> Option<PeerProcess> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use biopsy_model::{Pid, Tid};
+use biopsy_model::{Nanos, Pid, Tid};
 
 use super::proc_root::ProcRoot;
 
@@ -33,6 +33,19 @@ impl Runs {
         let same = |(tid, runs): &(&Tid, &(u64, u64))| earlier.0.get(tid) == Some(runs);
         self.0.iter().filter(same).map(|(tid, _)| *tid).collect()
     }
+
+    /// CPU time that threads took since `earlier`: all of it of those that began meanwhile, none of those that ended.
+    #[must_use]
+    pub fn cpu_since(&self, earlier: &Self) -> Nanos {
+        let before = |tid: &Tid| earlier.0.get(tid).map_or(0, |(run, _)| *run);
+        Nanos(self.0.iter().map(|(tid, (run, _))| run.saturating_sub(before(tid))).sum())
+    }
+
+    /// Nothing is known: the kernel does not count, or the process is not there.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// `run_ns wait_ns timeslices` (Documentation/scheduler/sched-stats.rst). Kernels that do not count write zeros.
@@ -52,6 +65,13 @@ mod tests {
         let runs = |all: &[(u32, u64)]| Runs(all.iter().map(|&(tid, ran)| (Tid(tid), (ran, 1))).collect());
         let idle = runs(&[(1, 10), (2, 21), (4, 40)]).idle_since(&runs(&[(1, 10), (2, 20), (3, 30)]));
         assert_eq!(idle, BTreeSet::from([Tid(1)]));
+    }
+
+    #[test]
+    fn cpu_time_is_that_of_the_threads_that_are_there() {
+        let runs = |all: &[(u32, u64)]| Runs(all.iter().map(|&(tid, ran)| (Tid(tid), (ran, 1))).collect());
+        let spent = runs(&[(1, 10), (2, 25), (4, 40)]).cpu_since(&runs(&[(1, 10), (2, 20), (3, 30)]));
+        assert_eq!(spent, Nanos(45));
     }
 
     #[test]

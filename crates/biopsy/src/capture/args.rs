@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use biopsy_capture::capture::{CapturePlan, HeldProcess, RecentWish, Whom, event_budget, trigger};
+use biopsy_capture::capture::{
+    CapturePlan, HeldProcess, RecentWish, StacksWish, Whom, event_budget, trigger,
+};
 use biopsy_capture::snapshot::{From, How};
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_model::Pid;
@@ -104,8 +106,12 @@ pub(crate) struct CaptureArgs {
     pub(crate) no_runtime_events: bool,
     /// At the end, freeze each process for milliseconds and read from its memory who holds which lock and what asynchronous
     /// operations await; as `biopsy stacks` does.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "never_stop")]
     pub(crate) stacks: bool,
+    /// Never freeze a process. Without it, a capture freezes those once at its end that did not move, where nothing that was recorded
+    /// says why and they are predicted to stand still for less than 5 ms; a trace freezes none.
+    #[arg(long)]
+    pub(crate) never_stop: bool,
     /// Take so many snapshots of the target's memory while recording: one at the end, one at the beginning, the others between, which
     /// needs `--for`. Three tell what leaks; with `--allocations`, who allocated it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "launch")]
@@ -208,7 +214,11 @@ impl CaptureArgs {
             log_margin: self.log_margin,
             dotnet: (!self.no_runtime_events).then(dotnet),
             allocations: self.allocations,
-            stacks: self.stacks,
+            stacks: match (self.stacks, self.never_stop || trace_only) {
+                (true, _) => StacksWish::Always,
+                (false, true) => StacksWish::Never,
+                (false, false) => StacksWish::WhereNothingMoves,
+            },
             memory_snapshots: self.memory_snapshots()?,
             memory_how: How { max_pause: self.max_pause, from: From::Auto },
             on: self.on.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,

@@ -1,9 +1,10 @@
-//! `biopsy capture --dry-run`: what of texts would be recorded.
+//! `biopsy capture --dry-run`: what of texts would be recorded, and what the end would do to the target.
 
 use std::fmt::Write as _;
 
 use biopsy_capture::Failure;
-use biopsy_capture::capture::{CapturePlan, preview};
+use biopsy_capture::capture::{CapturePlan, Coming, StacksWish, UNASKED_PAUSE, coming, preview};
+use biopsy_capture::words::pause_text;
 use serde::Serialize;
 
 use crate::exit_codes::Code;
@@ -14,6 +15,23 @@ use crate::render::out;
 struct Document {
     version: u32,
     sources: Vec<Source>,
+    /// Whether a process is frozen at the end.
+    stacks: Stacks,
+}
+
+#[derive(Serialize)]
+struct Stacks {
+    /// `never`, `where-nothing-moves` or `always`.
+    wish: &'static str,
+    /// How long the target would stand still.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted_pause_ms: Option<f64>,
+    /// Why it would not be frozen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    /// In a sentence.
+    #[serde(skip)]
+    text: String,
 }
 
 #[derive(Serialize)]
@@ -44,8 +62,9 @@ pub(super) fn show(plan: &CapturePlan, json: bool) -> Result<Code, Failure> {
             Source { source: preview.source, error, lines }
         })
         .collect();
+    let stacks = stacks(plan.stacks, coming(plan)?);
     if json {
-        return out::document(&Document { version: 1, sources });
+        return out::document(&Document { version: 1, sources, stacks });
     }
     let mut text = String::new();
     for source in &sources {
@@ -59,6 +78,39 @@ pub(super) fn show(plan: &CapturePlan, json: bool) -> Result<Code, Failure> {
             let _ = writeln!(text, "  {}{masked}", line.text);
         }
     }
+    let _ = writeln!(text, "at the end\n  {}", stacks.text);
     text.push_str("\nNothing was recorded.\n");
     out::text(&text, false)
+}
+
+fn stacks(wish: StacksWish, coming: Coming) -> Stacks {
+    let wish_word = match wish {
+        StacksWish::Never => "never",
+        StacksWish::WhereNothingMoves => "where-nothing-moves",
+        StacksWish::Always => "always",
+    };
+    let condition = match wish {
+        StacksWish::Never | StacksWish::Always => "",
+        StacksWish::WhereNothingMoves => {
+            ", if nothing moved and nothing that was recorded says why (`--never-stop` forbids it)"
+        }
+    };
+    let (mut predicted_pause_ms, mut refused) = (None, None);
+    let text = match coming {
+        Coming::Nothing => "no process is stopped".to_owned(),
+        Coming::Unknown => {
+            let most = pause_text(UNASKED_PAUSE);
+            format!("it may stand still once, for less than {most}{condition}")
+        }
+        Coming::Frozen(_, Ok(pause)) => {
+            predicted_pause_ms = Some(pause.as_secs_f64() * 1e3);
+            format!("it stands still once, for {} as predicted now{condition}", pause_text(pause))
+        }
+        Coming::Frozen(_, Err(why)) => {
+            let text = format!("it would not be frozen: {why}");
+            refused = Some(why);
+            text
+        }
+    };
+    Stacks { wish: wish_word, predicted_pause_ms, refused, text }
 }

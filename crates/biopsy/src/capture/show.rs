@@ -1,10 +1,11 @@
 //! What the user sees at the end.
 
 use std::io::Write;
+use std::time::Duration;
 
 use biopsy_capture::Failure;
-use biopsy_capture::capture::Captured;
-use biopsy_capture::words::{grouped, size};
+use biopsy_capture::capture::{Captured, Why};
+use biopsy_capture::words::{grouped, pause_text, size};
 use biopsy_model::printable::printable;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -24,9 +25,20 @@ struct Summary<'a> {
     bytes: u64,
     is_bundle: bool,
     snapshots: Vec<String>,
+    /// Processes that stood still at the end.
+    frozen: Vec<Frozen<'a>>,
     trace: Option<Trace<'a>>,
     /// As it is in `report.json`: parsing it again would take more memory than the recording did.
     report: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Frozen<'a> {
+    pid: u32,
+    name: &'a str,
+    pause_ms: f64,
+    /// `asked` or `nothing-moved`.
+    why: &'static str,
 }
 
 #[derive(Serialize)]
@@ -82,6 +94,19 @@ fn text(out: &mut Vec<u8>, captured: &Captured, color: ColorChoice) -> std::io::
             size(biopsy_sys::limits::peak_resident_bytes()),
         )?;
     }
+    for one in &captured.frozen {
+        let why = match one.why {
+            Why::Asked => "",
+            Why::NothingMoved => ": it did not move, and nothing that was recorded says why",
+        };
+        let pause = pause_text(Duration::from_nanos(one.pause.0));
+        writeln!(
+            out,
+            "{} ({}) stood still once at the end, for {pause}{why}",
+            printable(&one.name),
+            one.pid
+        )?;
+    }
     if captured.result.is_bundle {
         writeln!(out, "{path} ({}): report.html in it opens in any browser", size(captured.result.bytes))
     } else {
@@ -96,6 +121,19 @@ fn document(captured: &Captured) -> Summary<'_> {
         bytes: captured.result.bytes,
         is_bundle: captured.result.is_bundle,
         snapshots: captured.snapshots.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+        frozen: captured
+            .frozen
+            .iter()
+            .map(|one| Frozen {
+                pid: one.pid.0,
+                name: &one.name,
+                pause_ms: one.pause.as_secs_f64() * 1e3,
+                why: match one.why {
+                    Why::Asked => "asked",
+                    Why::NothingMoved => "nothing-moved",
+                },
+            })
+            .collect(),
         trace: captured.trace.as_ref().map(|trace| Trace {
             method: trace.method.as_str(),
             frequency_hz: trace.frequency_hz,

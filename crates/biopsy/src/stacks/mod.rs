@@ -23,7 +23,7 @@ pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure
     // Between looks it ends at once, with those there are.
     let patience = if args.looks > 1 { Duration::from_secs(5) } else { Duration::ZERO };
     interrupt::listen(&job, Patience::Limited(patience), color)?;
-    let options = LookOptions { max_pause: args.max_pause, heap: !args.no_heap };
+    let options = LookOptions { max_pause: args.max_pause, heap: !args.no_heap, ..LookOptions::default() };
     let looks = Looks { count: args.looks.into(), every: args.every };
     let analyses = match args.looks {
         _ if args.tree => stacks::take_tree(&args.target, &options)?,

@@ -9,7 +9,7 @@ use biopsy_testkit::{
 };
 use serde_json::Value;
 
-use crate::support::{biopsy, complaint, said};
+use crate::support::{biopsy, capture, complaint, said};
 
 const DOTNET: &[Privilege] = &[Privilege::DotNetTargets, Privilege::Ptrace];
 
@@ -259,4 +259,73 @@ fn methods_that_were_made_at_run_time_are_named() {
             &["Made.AsleepRun0.Sleep", "Made.AsleepRunAndCollect0.Sleep", "SleepOfNoType0 (dynamic)"],
         );
     }
+}
+
+/// Names and codes of what a capture warned of.
+fn warnings(report: &Value) -> String {
+    report["warnings"].as_array().into_iter().flatten().map(|one| format!("{one}\n")).collect()
+}
+
+#[test]
+fn a_capture_of_what_does_not_move_looks_at_its_memory_once_and_harms_nothing() {
+    if !require_all(&[Privilege::Cc, Privilege::Perf, Privilege::Bpf, Privilege::Ptrace]) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::Deadlock, &[]);
+    let survival = Survival::before_when_settled(target.pid());
+    let captured = capture(target.pid(), "3s", &[]);
+    survival.assert_unharmed();
+    let warned = warnings(&captured.report);
+    if warned.contains("stacks.not-taken") {
+        // On a machine that is too slow for 5 ms it is said, and what would look at it.
+        assert!(warned.contains("though it did not move") && warned.contains("--stacks"), "{warned}");
+    } else {
+        assert_eq!(captured.report["findings"][0]["id"], "deadlock", "{:#}", captured.report["findings"]);
+        assert!(warned.contains("frozen once at the end"), "{warned}");
+        assert!(captured.said.contains("stood still once at the end"), "{}", captured.said);
+        assert_eq!(warned.matches("stacks.unasked").count(), 1, "{warned}");
+    }
+    // Forbidden, it is left alone.
+    let captured = capture(target.pid(), "3s", &["--never-stop"]);
+    survival.assert_unharmed();
+    let warned = warnings(&captured.report);
+    assert!(!warned.contains("stacks."), "{warned}");
+    assert!(!captured.said.contains("stood still"), "{}", captured.said);
+    assert_ne!(captured.report["findings"][0]["id"], "deadlock", "{:#}", captured.report["findings"]);
+    target.stop();
+}
+
+#[test]
+fn a_capture_of_what_is_busy_stops_nothing() {
+    if !require_all(&[Privilege::Cc, Privilege::Perf, Privilege::Bpf, Privilege::Ptrace]) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::HotFunction, &[]);
+    let survival = Survival::before_when_settled(target.pid());
+    let captured = capture(target.pid(), "3s", &[]);
+    survival.assert_unharmed();
+    assert!(!warnings(&captured.report).contains("stacks."), "{}", warnings(&captured.report));
+    assert!(!captured.said.contains("stood still"), "{}", captured.said);
+    target.stop();
+}
+
+#[test]
+fn the_end_of_a_capture_is_said_beforehand() {
+    if !require_all(&[Privilege::Cc, Privilege::Ptrace]) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::Deadlock, &[]);
+    let said = |more: &[&str]| {
+        let pid = target.pid().to_string();
+        let output = biopsy(["capture", &pid, "--dry-run"]).args(more).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let unasked = said(&[]);
+    assert!(unasked.contains("if nothing moved") || unasked.contains("would not be frozen"), "{unasked}");
+    assert!(said(&["--never-stop"]).contains("no process is stopped"));
+    assert!(!said(&["--stacks"]).contains("if nothing moved"));
+    let json: Value = serde_json::from_str(&said(&["--json"])).unwrap();
+    assert_eq!(json["stacks"]["wish"], "where-nothing-moves", "{json:#}");
+    target.stop();
 }

@@ -250,8 +250,17 @@ fn an_abort_that_an_exception_caused_is_said_once() {
 fn memory_names_what_time_shows() {
     let named = [
         (Deadlock, BlockedOnLock),
+        (Deadlock, LockConvoy),
+        (Deadlock, LockContention),
         (OrphanedLock, BlockedOnLock),
+        (OrphanedLock, LockConvoy),
+        (OrphanedLock, LockContention),
         (AbandonedLock, BlockedOnLock),
+        (AbandonedLock, LockConvoy),
+        (AbandonedLock, LockContention),
+        (NeverWoken, BlockedOnLock),
+        (NeverWoken, LockConvoy),
+        (NeverWoken, LockContention),
         (LockQueue, LockConvoy),
         (FinalizerBlocked, FinalizerBlocked),
         (PoolStarvation, PoolStarvation),

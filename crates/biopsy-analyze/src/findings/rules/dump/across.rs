@@ -79,8 +79,31 @@ fn each_others_data(analysis: &DumpAnalysis, circle: &[Step]) -> Option<Finding>
     })
 }
 
+/// A thread waits for a lock on a file, which its own process has by another descriptor.
+fn own_file(analysis: &DumpAnalysis, one: &Step) -> Finding {
+    let inside = place(analysis, one.tid).map_or(String::new(), |place| format!(", in {place}"));
+    Finding {
+        id: FindingId::WaitsForProcess,
+        severity: Severity::Notice,
+        impact: 0.6,
+        title: format!("{} waits for {}, which its own process has already{inside}", who(one), one.waits_for),
+        explanation: "A lock by `flock`, or of an open file description, belongs to the descriptor by which it was taken: who opens the file anew and \
+                      locks it again waits, also for itself. Which thread took the first one is recorded nowhere: another one of this process may \
+                      give it back; if it is this very thread, nobody will."
+            .to_owned(),
+        evidence: vec![step(analysis, one)],
+        next_steps: steps(&[
+            "Look at the callers of this place: does one of them have the file locked? Hand its descriptor on",
+            "Look a second time (`--looks 3`): does it still stand there?",
+        ]),
+    }
+}
+
 pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
     let chain = analysis.across.as_ref()?.chain.as_ref()?;
+    if let [one] = chain.as_slice() {
+        return Some(own_file(analysis, one));
+    }
     let (first, last) = (chain.first()?, chain.last()?);
     // Waiting for a child is what shells and supervisors do all day; a lock that somebody keeps is worth a look.
     let across = analysis.across.as_ref()?;
@@ -115,7 +138,12 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
                       one does is the reason."
             .to_owned(),
         evidence: chain.iter().take(NAMED).map(|one| step(analysis, one)).collect(),
-        next_steps: steps(&["Look at the process at the end of the chain"]),
+        next_steps: steps(&[match first.object {
+            Some(PeerObject::PipeData) => {
+                "It has the writing end of the pipe, and never writes: close what is inherited (`O_CLOEXEC`, `close_range`), or read only what is expected"
+            }
+            _ => "Look at the process at the end of the chain",
+        }]),
     })
 }
 

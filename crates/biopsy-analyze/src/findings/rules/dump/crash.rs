@@ -1,6 +1,6 @@
 //! The process died.
 
-use crate::dump::{ALL_ASLEEP, Access, AddressKind, Crash, DumpAnalysis, StackPlace};
+use crate::dump::{ALL_ASLEEP, Access, AddressKind, Crash, DumpAnalysis, OVERFLOWED, StackPlace};
 use crate::findings::dump::{at, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
@@ -39,6 +39,7 @@ fn id(crash: &Crash) -> FindingId {
         Some(AddressKind::StackOverflow { .. }) => FindingId::StackOverflow,
         Some(AddressKind::Null { .. }) => FindingId::NullPointer,
         Some(_) => FindingId::BadPointer,
+        None if crash.reason == Some(OVERFLOWED) => FindingId::StackOverflow,
         None if crash.signal == 6 => FindingId::Abort,
         None => FindingId::FatalSignal,
     }

@@ -1,6 +1,6 @@
 //! Somebody waits, and nobody is left who would end that.
 
-use crate::dump::strands::{Strand, StrandRuntime, WaitKind};
+use crate::dump::strands::{Strand, StrandKind, StrandRuntime, WaitKind};
 use crate::dump::{DumpAnalysis, LockKind, StuckWait};
 use crate::findings::dump::{NAMED, at, place, share};
 use crate::findings::evidence::{fact, steps};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let all = analysis.strands.iter();
-    let found = all.flat_map(|runtime| [left_alone(runtime), mixed(runtime)]).flatten();
+    let found = all.flat_map(|runtime| [at_nothing(runtime), left_alone(runtime), mixed(runtime)]).flatten();
     let found = found.chain(analysis.stuck.iter().filter_map(|stuck| of_threads(analysis, stuck)));
     found.max_by(|a, b| a.severity.cmp(&b.severity).then(a.impact.total_cmp(&b.impact)))
 }
@@ -56,9 +56,43 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
     ))
 }
 
+/// Strands at a channel that is nil: certain, whoever else is there. A `select` without cases is how programs rest.
+fn at_nothing(runtime: &StrandRuntime) -> Option<Finding> {
+    let strands = &runtime.runtime.strands;
+    let is_at_nothing = |strand: &&Strand| {
+        let channel = |kind| matches!(kind, WaitKind::ChannelSend | WaitKind::ChannelReceive);
+        let wait = strand.wait.as_ref();
+        !strand.of_runtime && wait.is_some_and(|wait| wait.never_ends && channel(wait.kind))
+    };
+    let found: Vec<&Strand> = strands.iter().filter(is_at_nothing).collect();
+    let mut places: BTreeMap<(String, &str), usize> = BTreeMap::new();
+    for strand in &found {
+        let reason = strand.wait.as_ref().map_or("", |wait| wait.reason.as_str());
+        *places.entry((runtime.place(strand).unwrap_or_default(), reason)).or_default() += 1;
+    }
+    let most = places.iter().max_by_key(|(_, count)| **count)?.0;
+    let word = found.first()?.kind.word();
+    let (who, waits) = match found.len() {
+        1 => (format!("1 {word}"), "waits"),
+        count => (format!("{count} {word}s"), "wait"),
+    };
+    let named = places.iter().take(NAMED).map(|((place, reason), count)| {
+        fact(format!("{count} in {place} ({reason})"), Some(Value::Count(*count as f64)))
+    });
+    Some(finding(
+        (Severity::Warning, (found.len() as f64 / strands.len().max(1) as f64).clamp(0.2, 0.9)),
+        format!("{who} {waits} at a channel that is nil, in {}: nothing can ever end that", most.0),
+        "To send to a channel that was never made, or to receive from it, blocks for ever: the runtime itself says that it is nil. In a `select` a \
+         nil channel may be meant, which this is not.",
+        named.collect(),
+        &["Make the channel before anybody uses it; look for the way on which it is not made"],
+    ))
+}
+
 /// Strands that wait for what no other comes to give.
 fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
-    let alone: Vec<&Strand> = runtime.runtime.strands.iter().filter(|strand| is_alone(strand)).collect();
+    let strands = &runtime.runtime.strands;
+    let alone: Vec<&Strand> = strands.iter().filter(|strand| is_alone(strand)).collect();
     // A wait group counts those who were there; a channel may find somebody who comes later.
     let counts =
         |strand: &&&Strand| strand.wait.as_ref().is_some_and(|wait| wait.kind == WaitKind::WaitGroup);
@@ -87,9 +121,12 @@ fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
     if let Some(start) = &first.started_at {
         evidence.push(fact(format!("started by {}", start.function), None));
     }
+    // `main` may wait for goroutines that are never to end: that is how a server rests, and nothing hangs behind it.
+    let goes_on = strands.iter().any(|strand| !strand.of_runtime && !is_alone(strand));
+    let rests = count == 1 && goes_on && first.kind == StrandKind::Goroutine && first.id.0 == 1;
     let (severity, advice) = match wait.kind {
         WaitKind::WaitGroup => (
-            Severity::Warning,
+            if rests { Severity::Info } else { Severity::Warning },
             "Look for a way out of what is counted (an error, a panic) that leaves `Done` out; defer it",
         ),
         _ => {
@@ -185,5 +222,51 @@ fn finding(
         explanation: explanation.to_owned(),
         evidence,
         next_steps: steps(next_steps),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dump::DumpFacts;
+    use biopsy_runtimes::{RuntimeKind, RuntimeStrands, StrandId, StrandWait};
+
+    fn goroutine(number: u64, wait: Option<StrandWait>) -> Strand {
+        Strand { wait, ..Strand::new(StrandId(number), StrandKind::Goroutine) }
+    }
+
+    fn found(strands: Vec<Strand>) -> Option<(Severity, String)> {
+        let mut runtime = RuntimeStrands::new(RuntimeKind::Go, b"server", 0);
+        runtime.total = strands.len() as u64;
+        runtime.strands = strands;
+        let runtimes = [runtime];
+        let strands =
+            crate::dump::strands::analyze(&DumpFacts { strands: &runtimes, ..DumpFacts::default() });
+        let found = find(&DumpAnalysis { strands, ..DumpAnalysis::default() })?;
+        Some((found.severity, found.title))
+    }
+
+    #[test]
+    fn main_may_wait_for_goroutines_that_never_end() {
+        let waits = || {
+            let nobody = Some("nobody comes to `Done`".to_owned());
+            Some(StrandWait { nobody, ..StrandWait::of(WaitKind::WaitGroup, "semacquire") })
+        };
+        let severity = |strands| found(strands).map(|(severity, _)| severity);
+        assert_eq!(severity(vec![goroutine(1, waits()), goroutine(5, None)]), Some(Severity::Info));
+        assert_eq!(severity(vec![goroutine(1, waits())]), Some(Severity::Warning), "nobody is left at all");
+        assert_eq!(severity(vec![goroutine(1, None), goroutine(5, waits())]), Some(Severity::Warning));
+    }
+
+    #[test]
+    fn a_channel_that_is_nil_is_told_before_who_waits_behind() {
+        let nil =
+            StrandWait { never_ends: true, ..StrandWait::of(WaitKind::ChannelSend, "chan send (nil chan)") };
+        let rest = StrandWait { never_ends: true, ..StrandWait::of(WaitKind::Select, "select (no cases)") };
+        let (severity, title) =
+            found(vec![goroutine(1, Some(rest.clone())), goroutine(5, Some(nil))]).unwrap();
+        assert_eq!(severity, Severity::Warning);
+        assert!(title.starts_with("1 goroutine waits at a channel that is nil"), "{title}");
+        assert_eq!(found(vec![goroutine(1, Some(rest))]), None, "how a program rests");
     }
 }
