@@ -203,10 +203,7 @@ fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s RuntimeSumm
 
 /// Its memory has a collector that says nothing to us.
 fn is_virtual_machine(scene: &Scene<'_>, trend: &Trend) -> bool {
-    let pid = trend.key.split(' ').next().and_then(|pid| pid.parse().ok()).map(Pid);
-    pid.is_some_and(|pid| {
-        matches!(scene.runtime_of(pid), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go)
-    })
+    matches!(scene.runtime_of_key(&trend.key), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go)
 }
 
 /// By how many bytes the managed heap grew, as its runtime counts it.
