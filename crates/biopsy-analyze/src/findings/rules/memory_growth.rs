@@ -7,7 +7,6 @@ use crate::findings::scene::{Scene, touched_by};
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
 use crate::words::{bytes, percent, seconds};
-use biopsy_model::Pid;
 use biopsy_model::process::RuntimeKind;
 
 /// With fewer collections growth means little.
