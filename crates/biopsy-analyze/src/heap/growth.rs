@@ -74,7 +74,7 @@ const TYPES: usize = 200;
 /// Places that are told.
 const HOLDERS: usize = 20;
 /// Types of the framework are wrapped around the program's own.
-const FRAMEWORK: &[&str] = &["System.", "Microsoft."];
+const FRAMEWORK: &[&str] = &["System.", "Microsoft.", "(", "system / "];
 /// So many steps below what is held the program's own is looked for.
 const OWN_BELOW: usize = 5;
 /// What grew by less than this share of the heap, or than these bytes, is not told.
