@@ -105,7 +105,11 @@ impl Graded {
             (names(&truth.place), names(&truth.reason), names(&truth.allocator));
         let right = match is_sick {
             true => kind && [holder, of_type].iter().all(|asked| *asked != Some(false)),
-            false => grade(truth, &findings).right,
+            // Of half a recording nobody can say that it is silent.
+            false => {
+                grade(truth, &findings).right
+                    && findings.iter().all(|finding| finding.id != "recording-incomplete")
+            }
         };
         Self {
             name: specimen.name.clone(),
@@ -216,6 +220,12 @@ mod tests {
         let table = render_table(&[all, some, other]);
         assert!(table.contains("| list | 3 | 2/3 | 2/3 | 2/3 | 1/3 | 2/3 |"), "{table}");
         assert!(table.contains("| CSharp net8.0 | 3 |"), "{table}");
+    }
+
+    #[test]
+    fn half_a_recording_of_a_healthy_grower_is_no_silence() {
+        assert!(graded("healthy", "idle", "").said.contains("idle"));
+        assert!(!graded("healthy", "recording-incomplete", "not whole").right);
     }
 
     #[test]
