@@ -72,6 +72,7 @@ const EXPLAINED: &[(FindingId, FindingId)] = &[
     (Leak, GrowingType),
     (Leak, ManagedHeapGrowth),
     (Leak, MemoryGrowth),
+    (Leak, TimerGrowth),
     (ManagedHeapGrowth, MemoryGrowth),
     (TimerGrowth, MemoryGrowth),
     (HeapFragmentation, MemoryGrowth),
@@ -194,6 +195,15 @@ fn a_leak_explains_growth_that_is_not_much_larger() {
         [Warning, Warning, Critical, Warning],
         "most is not it"
     );
+    let timers = |way: &str| {
+        let evidence = super::super::evidence::fact(way, Some(Value::Bytes(20e6)));
+        let mut all = [Finding { evidence: vec![evidence], ..finding(Leak, Warning) }];
+        let mut recorded = [finding(TimerGrowth, Warning)];
+        settle_all(&mut all, &mut recorded);
+        recorded[0].severity
+    };
+    assert_eq!(timers("`static System.Threading.TimerQueue.Instances`"), Notice);
+    assert_eq!(timers("`static App.Journal.Bookings`"), Warning, "it is not about timers");
     assert_eq!(beside(of(Leak, Notice, 20e6), 20e6), [Warning, Notice, Critical, Warning]);
     assert_eq!(beside(of(Idle, Warning, 20e6), 20e6), [Warning, Warning, Critical, Warning]);
 }
