@@ -7,8 +7,8 @@ use biopsy_model::Avma;
 use biopsy_model::heap::{HeapFacts, HeapSource, HeapType};
 use rustc_hash::FxHashMap;
 
-use super::HeapSnapshotError;
 use super::document::{Document, Edge, Node};
+use super::error::HeapSnapshotError;
 
 /// Fields of one type that have names; of a type with one object (the global one) more.
 const FIELDS: usize = 32;

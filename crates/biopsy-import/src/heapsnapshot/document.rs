@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::HeapSnapshotError;
+use super::error::HeapSnapshotError;
 
 /// Longest name that is kept, in characters.
 const NAME: usize = 400;

@@ -9,41 +9,22 @@
 
 mod assemble;
 mod document;
+mod error;
 
 #[cfg(test)]
 mod tests;
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use biopsy_dotnet::graph::Graph;
 use biopsy_model::heap::HeapFacts;
 
+pub use error::HeapSnapshotError;
+
 /// How much of a file is looked at to tell what it is.
 const HEAD: u64 = 64;
-
-/// Why a snapshot of V8 cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HeapSnapshotError {
-    /// The file system refuses.
-    #[error("reading failed")]
-    Io(#[from] io::Error),
-    /// It is no JSON, not whole, or has another form.
-    #[error("it is no whole document of that form")]
-    Json(#[from] serde_json::Error),
-    /// Numbers of different lists do not fit together.
-    #[error("`{list}` number {at}: {what}")]
-    Unexpected {
-        /// Where.
-        list: &'static str,
-        /// Which of the list's entries.
-        at: u64,
-        /// What is wrong with it.
-        what: &'static str,
-    },
-}
 
 /// Whether a file begins like one.
 pub(crate) fn is_one(path: &Path) -> bool {
