@@ -55,6 +55,8 @@ enum Command {
     Faults(faults::Options),
     /// How often the first finding is the cause, on the programs of `fixtures/sick`
     Score(score::Options),
+    /// Seeded leaks and healthy growers of `fixtures/leaks`: whether the first finding names holder, type and allocating function
+    Leaks(score::leaks::Options),
     /// How many planted secrets of `fixtures/secrets` the redactor masks, and what it does to clean text
     Redaction(redaction::Options),
     /// Fuzz targets, with the stable compiler
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Score(options) => score::run(&options),
+        Command::Leaks(options) => score::leaks::run(&options),
         Command::Redaction(options) => redaction::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Vm(options) => vm::run(&options),

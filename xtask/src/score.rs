@@ -6,6 +6,7 @@
 mod build;
 mod corpus;
 mod grade;
+pub(crate) mod leaks;
 mod observation;
 mod observe;
 mod running;
@@ -13,7 +14,8 @@ mod table;
 mod truth;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use regex::Regex;
@@ -61,30 +63,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     let folder = target_folder()?.join("sick");
     let stop = Stop::listen()?;
-    let mut tools = BTreeMap::new();
-    let mut built = Vec::new();
-    let mut skipped = Vec::new();
-    for specimen in specimens {
-        stop.check()?;
-        let language = specimen.truth.language;
-        let Some(tools) = tools.entry(language).or_insert_with(|| Tools::of(language)) else {
-            skipped.push(specimen.name);
-            continue;
-        };
-        let command = build(&specimen, tools, &folder.join("programs"))
-            .map_err(|error| format!("{}: {error}", specimen.name))?;
-        built.push((specimen, command));
-    }
+    let (built, skipped) = build_all(specimens, &folder, &stop)?;
     if options.build {
         built.iter().for_each(|(specimen, _)| println!("{:<40} {}", specimen.name, specimen.truth.cause));
         return Ok(());
     }
-    let program = match &options.program {
-        Some(program) => {
-            program.canonicalize().map_err(|error| format!("`{}`: {error}", program.display()))?
-        }
-        None => release_program()?,
-    };
+    let program = program_of(options.program.as_deref())?;
     let reports = folder.join("reports");
     std::fs::create_dir_all(&reports)
         .map_err(|error| format!("cannot make `{}`: {error}", reports.display()))?;
@@ -113,6 +97,37 @@ pub(crate) fn run(options: &Options) -> Outcome {
     std::fs::write(&file, render_json(&program.display().to_string(), &results, &skipped))
         .map_err(|error| format!("`{}`: {error}", file.display()))?;
     stop.check()
+}
+
+/// Each specimen with the command that runs it, and the names of those whose language is not there.
+fn build_all(
+    specimens: Vec<Specimen>,
+    folder: &Path,
+    stop: &Stop,
+) -> Outcome<(Vec<(Specimen, Command)>, Vec<String>)> {
+    let mut tools = BTreeMap::new();
+    let mut built = Vec::new();
+    let mut skipped = Vec::new();
+    for specimen in specimens {
+        stop.check()?;
+        let language = specimen.truth.language;
+        let Some(tools) = tools.entry(language).or_insert_with(|| Tools::of(language)) else {
+            skipped.push(specimen.name);
+            continue;
+        };
+        let command = build(&specimen, tools, &folder.join("programs"))
+            .map_err(|error| format!("{}: {error}", specimen.name))?;
+        built.push((specimen, command));
+    }
+    Ok((built, skipped))
+}
+
+/// The program that is asked for, or the release build.
+fn program_of(asked: Option<&Path>) -> Outcome<PathBuf> {
+    match asked {
+        Some(program) => program.canonicalize().map_err(|error| format!("`{}`: {error}", program.display())),
+        None => release_program(),
+    }
 }
 
 fn graded(specimen: &Specimen, found: Outcome<Vec<grade::Finding>>) -> Graded {

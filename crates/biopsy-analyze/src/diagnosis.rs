@@ -60,22 +60,25 @@ pub enum Source {
 impl Diagnosis {
     /// From the parts, each analysed by itself.
     #[must_use]
-    pub fn new(recorded: Option<Recorded>, dumps: Vec<DumpAnalysis>, heaps: Vec<HeapSummary>) -> Self {
+    pub fn new(mut recorded: Option<Recorded>, dumps: Vec<DumpAnalysis>, heaps: Vec<HeapSummary>) -> Self {
         let pair = recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
         let growth = Growth::of(&heaps.iter().collect::<Vec<_>>());
         let incident = Incident { recorded: pair, heaps: &heaps, growth: growth.as_ref(), footprints: &[] };
-        let findings = findings::of_all(&incident);
+        let mut findings = findings::of_all(&incident);
+        findings::settle_all(&mut findings, recorded.as_mut().map(|recorded| &mut recorded.analysis));
         let footprints = Vec::new();
         Self { recorded, dumps, heaps, growth, footprints, undetermined: Vec::new(), findings }
     }
 
     /// The same, and where the memory of processes went, the oldest first.
     #[must_use]
-    pub fn with_footprints(self, footprints: Vec<FootprintSummary>) -> Self {
+    pub fn with_footprints(mut self, footprints: Vec<FootprintSummary>) -> Self {
         let pair = self.recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
         let (heaps, growth) = (self.heaps.as_slice(), self.growth.as_ref());
         let incident = Incident { recorded: pair, heaps, growth, footprints: &footprints };
-        Self { findings: findings::of_all(&incident), footprints, ..self }
+        let mut findings = findings::of_all(&incident);
+        findings::settle_all(&mut findings, self.recorded.as_mut().map(|recorded| &mut recorded.analysis));
+        Self { findings, footprints, ..self }
     }
 
     /// Of a recording alone.

@@ -1,4 +1,4 @@
-//! Heaps, of whatever holds one: a recording's snapshot, a `.gcdump`, a `.hprof` of Java, a core or minidump of a .NET process.
+//! Heaps, of whatever holds one: a recording's snapshot, a `.gcdump`, a `.hprof` of Java, a `.heapsnapshot` of V8, a core or minidump of a .NET process.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -17,6 +17,7 @@ use biopsy_model::heap::{HeapFacts, HeapSource};
 use biopsy_model::printable::printable;
 use biopsy_recording::{HeapReadError, Heaps, Limits, Location};
 
+use crate::heapsnapshot::{self, HeapSnapshotError};
 use crate::hprof::{self, HprofError};
 
 /// A heap that was read.
@@ -70,6 +71,14 @@ pub enum HeapError {
         /// Why not.
         source: HprofError,
     },
+    /// A snapshot of V8 cannot be read.
+    #[error("`{}` cannot be read as a `.heapsnapshot`", path.display())]
+    HeapSnapshot {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: HeapSnapshotError,
+    },
     /// There is no .NET runtime in a dump.
     #[error("`{}` has no .NET runtime that can be read", path.display())]
     NoRuntime {
@@ -111,6 +120,7 @@ impl HeapError {
             | Self::Io { .. }
             | Self::GcDump { .. }
             | Self::Hprof { .. }
+            | Self::HeapSnapshot { .. }
             | Self::NoRuntime { .. }
             | Self::NoHeap { .. }
             | Self::Heap(_) => None,
@@ -134,7 +144,7 @@ const MOST_GCDUMP: u64 = 1 << 33;
 /// How a `.gcdump` begins.
 const GCDUMP_START: &[u8] = b"\x14\0\0\0!FastSerialization.1\x04\x04\x01";
 
-/// The heap in a `.gcdump`, in a heap dump of Java, or in a recording (its last snapshot); `None`: it is something else, or has no snapshot.
+/// The heap in a `.gcdump`, in a heap dump of Java, in a snapshot of V8, or in a recording (its last snapshot); `None`: it is something else, or has no snapshot.
 ///
 /// # Errors
 /// It is damaged or cannot be read.
@@ -144,7 +154,10 @@ pub fn open(location: impl Into<Location>) -> Result<Option<Heap>, HeapError> {
     if let Some(heap) = of_gcdump(path)? {
         return Ok(Some(heap));
     }
-    match of_hprof(path)? {
+    if let Some(heap) = of_hprof(path)? {
+        return Ok(Some(heap));
+    }
+    match of_heapsnapshot(path)? {
         Some(heap) => Ok(Some(heap)),
         None => of_recording(location, None),
     }
@@ -161,6 +174,20 @@ pub fn of_hprof(path: &Path) -> Result<Option<Heap>, HeapError> {
     }
     let (graph, facts) =
         hprof::read(path).map_err(|source| HeapError::Hprof { path: path.to_owned(), source })?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Some(Heap { name, graph, facts }))
+}
+
+/// The heap in a snapshot of V8, as Node.js, Chromium and `biopsy export --to heapsnapshot` write it; `None`: it is something else.
+///
+/// # Errors
+/// It is damaged or cannot be read.
+pub fn of_heapsnapshot(path: &Path) -> Result<Option<Heap>, HeapError> {
+    let failed = |source| HeapError::HeapSnapshot { path: path.to_owned(), source };
+    if !path.is_file() || !heapsnapshot::is_one(path) {
+        return Ok(None);
+    }
+    let (graph, facts) = heapsnapshot::read(path).map_err(failed)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Some(Heap { name, graph, facts }))
 }

@@ -1,4 +1,4 @@
-//! One way to open whatever holds evidence: recordings, dumps, heaps (`.gcdump`, Java's `.hprof`), and other tools' recordings (`perf.data` of `perf record`, `.nettrace`
+//! One way to open whatever holds evidence: recordings, dumps, heaps (`.gcdump`, Java's `.hprof`, V8's `.heapsnapshot`), and other tools' recordings (`perf.data` of `perf record`, `.nettrace`
 //! of `dotnet-trace` and its like), told apart by what is in them.
 //!
 //! [`Evidence`] looks at a path and gives its pieces: a [`Capture`](biopsy_model::capture::Capture), dumps, a heap. Another tool's recording
@@ -10,6 +10,7 @@
 mod error;
 pub mod evidence;
 pub mod heap;
+pub mod heapsnapshot;
 pub mod hprof;
 mod limits;
 pub mod nettrace;

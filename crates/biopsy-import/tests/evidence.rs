@@ -28,6 +28,7 @@ fn each_kind_is_told_by_its_bytes() {
         ("others/windows-x86.dmp", 1, false, false),
         ("others/wpf-32-bit.gcdump.zst", 0, true, false),
         ("../fuzz/seeds/hprof/list", 0, true, false),
+        ("../fuzz/seeds/heapsnapshot/pages", 0, true, false),
         ("others/sleep.data", 0, false, true),
         ("others/dotnet-6.0-checkpoints.nettrace", 0, false, true),
     ] {

@@ -31,6 +31,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("dwarf", biopsy_stacks::fuzz::fuzz_dwarf),
     ("elf", biopsy_stacks::fuzz::fuzz_elf),
     ("gcdump", gcdump),
+    ("heapsnapshot", biopsy_import::heapsnapshot::fuzz),
     ("hprof", biopsy_import::hprof::fuzz),
     ("kallsyms", biopsy_stacks::fuzz::fuzz_kallsyms),
     ("logs", biopsy_record::logs::fuzz_records),

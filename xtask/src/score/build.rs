@@ -16,7 +16,7 @@ pub(crate) fn build(specimen: &Specimen, tools: &Tools, folder: &Path) -> Outcom
     let source = specimen.folder.join(&truth.source);
     let text = std::fs::read(&source).map_err(|error| format!("`{}`: {error}", source.display()))?;
     let mut hasher = DefaultHasher::new();
-    (text, &truth.flags, truth.strip, &specimen.name).hash(&mut hasher);
+    (text, &truth.flags, truth.strip, &specimen.name, &specimen.framework).hash(&mut hasher);
     // The name of a process is the name of its source: that of the specimen would say more than a service does.
     let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = folder.join(format!("{}-{:016x}", specimen.name.replace('/', "-"), hasher.finish()));
@@ -105,7 +105,7 @@ impl Tools {
                 let mut command = Command::new("javac");
                 output_of(command.arg("-g").args(flags).arg("-d").arg(folder).arg(source))?;
             }
-            Self::CSharp(root) => compile_csharp(root, source, flags, folder, stem)?,
+            Self::CSharp(root) => compile_csharp(root, specimen, source, folder, stem)?,
         }
         Ok(())
     }
@@ -131,10 +131,20 @@ impl Tools {
     }
 }
 
-/// The only folder below, which is named after a version.
+/// Of the folders below, which are named after versions, the newest.
 fn newest(folder: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(folder).ok()?;
-    entries.filter_map(|entry| Some(entry.ok()?.path())).max()
+    newest_of(folder, "")
+}
+
+/// The newest of those that begin so.
+fn newest_of(folder: &Path, prefix: &str) -> Option<PathBuf> {
+    let numbers = |name: &str| name.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    let entries = std::fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| name.starts_with(prefix))
+        .max_by_key(|name| numbers(name))
+        .map(|name| folder.join(name))
 }
 
 fn compiler(root: &Path) -> Option<PathBuf> {
@@ -146,9 +156,12 @@ fn has_compiler(root: &Path) -> bool {
 }
 
 /// With the compiler alone: `dotnet build` would leave servers behind.
-fn compile_csharp(root: &Path, source: &Path, flags: &[String], folder: &Path, stem: &str) -> Outcome {
-    let pack =
-        newest(&root.join("packs/Microsoft.NETCore.App.Ref")).ok_or("the SDK has no reference assemblies")?;
+fn compile_csharp(root: &Path, specimen: &Specimen, source: &Path, folder: &Path, stem: &str) -> Outcome {
+    let flags = &specimen.truth.flags;
+    let wanted = specimen.framework.as_deref().map(|name| format!("{}.", name.trim_start_matches("net")));
+    let packs = root.join("packs/Microsoft.NETCore.App.Ref");
+    let pack = newest_of(&packs, &wanted.unwrap_or_default())
+        .ok_or_else(|| format!("`{}` has no reference assemblies for it", packs.display()))?;
     let framework = newest(&pack.join("ref")).ok_or("the SDK has no reference assemblies")?;
     let compiler = compiler(root).ok_or("the SDK has no compiler")?;
     let mut command = Command::new(root.join("dotnet"));

@@ -27,12 +27,25 @@ impl Half {
 }
 
 /// A program with its truth.
+#[derive(Clone)]
 pub(crate) struct Specimen {
     /// `first/cpp/ledger`.
     pub(crate) name: String,
     /// Where the source is.
     pub(crate) folder: PathBuf,
     pub(crate) truth: Truth,
+    /// C#: what it is built for and runs on; the newest, if it is not said.
+    pub(crate) framework: Option<String>,
+}
+
+/// The programs of `fixtures/leaks/`, each once for each framework that its truth file names.
+pub(crate) fn find_leaks() -> Outcome<Vec<Specimen>> {
+    let corpus = root().join("fixtures/leaks");
+    let mut specimens = Vec::new();
+    for language in folders(&corpus)? {
+        specimens.extend(specimens_of(&corpus, &language)?);
+    }
+    Ok(specimens)
 }
 
 /// All programs of a half, or of both, by name.
@@ -58,7 +71,17 @@ fn specimens_of(corpus: &Path, folder: &Path) -> Outcome<Vec<Specimen>> {
         let truth = parse_truth(&text).map_err(|error| format!("`{}`: {error}", file.display()))?;
         let name = file.with_extension("");
         let name = name.strip_prefix(corpus).unwrap_or(&name).to_string_lossy().into_owned();
-        specimens.push(Specimen { name, folder: folder.to_path_buf(), truth });
+        let frameworks = truth.frameworks.clone();
+        let specimen = Specimen { name, folder: folder.to_path_buf(), truth, framework: None };
+        let on = |framework: String| Specimen {
+            name: format!("{}@{framework}", specimen.name),
+            framework: Some(framework),
+            ..specimen.clone()
+        };
+        match frameworks.is_empty() {
+            true => specimens.push(specimen),
+            false => specimens.extend(frameworks.into_iter().map(on)),
+        }
     }
     Ok(specimens)
 }
@@ -119,6 +142,8 @@ pub(crate) fn contradictions(specimens: &[Specimen]) -> Vec<String> {
     let alone = specimens
         .iter()
         .filter(|specimen| specimen.truth.class == Class::Healthy && !twins.contains(&specimen.name))
+        // What grows and is healthy is like no leak in particular.
+        .filter(|specimen| specimen.truth.form.is_none())
         .map(|specimen| format!("{}: no sick program names it as its twin", specimen.name));
     found.extend(alone);
     found
@@ -135,14 +160,20 @@ mod tests {
         let text = format!(
             "language = 'c'\nclass = '{class}'\ncause = ''\nsource = 'README.md'\nobserve = 'stacks'\n{expected}{twin}"
         );
-        Specimen { name: name.to_owned(), folder: root(), truth: parse_truth(&text).unwrap() }
+        Specimen {
+            name: name.to_owned(),
+            folder: root(),
+            truth: parse_truth(&text).unwrap(),
+            framework: None,
+        }
     }
 
     #[test]
-    fn the_corpus_fits_together() {
-        let specimens = find_specimens(None).unwrap();
-        assert_eq!(contradictions(&specimens), Vec::<String>::new());
-        assert_eq!(unknown_ids(&specimens).unwrap(), Vec::<String>::new());
+    fn the_corpora_fit_together() {
+        for specimens in [find_specimens(None).unwrap(), find_leaks().unwrap()] {
+            assert_eq!(contradictions(&specimens), Vec::<String>::new());
+            assert_eq!(unknown_ids(&specimens).unwrap(), Vec::<String>::new());
+        }
     }
 
     #[test]

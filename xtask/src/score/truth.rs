@@ -9,7 +9,7 @@ use super::observation::Observation;
 use crate::run::Outcome;
 
 /// A truth file; `fixtures/sick/README.md` explains each field to those who write one.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Truth {
     pub(crate) language: Language,
@@ -21,6 +21,15 @@ pub(crate) struct Truth {
     /// The look-alike: a truth file of the same folder without `.toml`.
     #[serde(default)]
     pub(crate) twin: Option<String>,
+    /// Of a leak: what kind it is, `static list`. Its `place` is the holder, its `reason` the type.
+    #[serde(default)]
+    pub(crate) form: Option<String>,
+    /// Of a leak: the function that allocates.
+    #[serde(default)]
+    pub(crate) allocator: Patterns,
+    /// C#: run once on each of these, `net8.0`; the newest, where there are none.
+    #[serde(default)]
+    pub(crate) frameworks: Vec<String>,
     /// For the compiler.
     #[serde(default)]
     pub(crate) flags: Vec<String>,
@@ -79,7 +88,7 @@ pub(crate) enum Class {
 }
 
 /// Regular expressions, without regard to case.
-#[derive(Deserialize, Default, Debug)]
+#[derive(Deserialize, Clone, Default, Debug)]
 #[serde(try_from = "Vec<String>")]
 pub(crate) struct Patterns(Vec<Regex>);
 
@@ -127,7 +136,15 @@ pub(crate) fn parse_truth(text: &str) -> Outcome<Truth> {
     if is_healthy && (says_nothing.contains(&false) || !truth.every.is_empty()) {
         return Err("of a healthy program there is no finding to expect".to_owned());
     }
-    if !is_healthy && says_nothing.contains(&true) {
+    if truth.form.is_some() {
+        let is_vague = says_nothing == [false, true, true] && truth.allocator.is_empty();
+        if !is_healthy && (says_nothing[0] || is_vague) {
+            return Err(
+                "`kind` and one of `place`, `reason` and `allocator` say what the first finding has to"
+                    .to_owned(),
+            );
+        }
+    } else if !is_healthy && says_nothing.contains(&true) {
         return Err("`kind`, `place` and `reason` say what the first finding has to".to_owned());
     }
     if truth.source.contains('/') {

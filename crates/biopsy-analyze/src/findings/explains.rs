@@ -2,7 +2,7 @@
 //!
 //! All of it is in [`ROWS`]. A rule says what it sees and does not look at other rules.
 
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, Severity, Value};
 use super::ids::FindingId;
 use super::ids::FindingId::*;
 use super::scene::Scene;
@@ -52,6 +52,8 @@ const ROWS: &[Row] = &[
     row(&[MemoryGrowth], How::Raises, &[ManagedHeapGrowth]),
     // Who allocates it says more than that there is more of it.
     row(&[KeptAllocations], How::Lowers, &[MemoryGrowth]),
+    // Who holds what became more says more than of which type it is.
+    row(&[Leak], How::Lowers, &[GrowingType, ManagedHeapGrowth, MemoryGrowth, TimerGrowth]),
     row(&[ManagedHeapGrowth, TimerGrowth, HeapFragmentation, FinalizerBlocked], How::Lowers, &[MemoryGrowth]),
     // What is left after collections grows because nothing is finalized any more.
     row(&[FinalizerBlocked], How::Lowers, &[ManagedHeapGrowth]),
@@ -210,6 +212,30 @@ pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
             | How::StandsBefore
             | How::HoldsBack
             | How::LeavesRoomFor => {}
+        }
+    }
+}
+
+/// The share of another one's bytes from which a finding over all evidence explains it: garbage grows beside a leak.
+const OF_BYTES: f64 = 0.25;
+
+/// Between findings over all evidence and those of the recording in it: lowers what one of the former explains.
+pub(super) fn settle_all(of_all: &mut [Finding], recorded: &mut [Finding]) {
+    let bytes = |finding: &Finding| match finding.evidence.first().and_then(|first| first.value) {
+        Some(Value::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    };
+    for row in rows(How::Lowers) {
+        let is_cause = |one: &&Finding| row.these.contains(&one.id) && one.severity >= Severity::Warning;
+        let Some(cause) = of_all.iter().find(is_cause) else { continue };
+        // All timers of .NET hang there; a leak elsewhere says nothing of them.
+        let of_timers = cause.evidence.first().is_some_and(|first| first.text.contains("TimerQueue"));
+        let cause = bytes(cause);
+        for one in of_all.iter_mut().chain(&mut *recorded).filter(|one| row.to.contains(&one.id)) {
+            let is_enough = cause.zip(bytes(one)).is_none_or(|(cause, all)| cause >= all * OF_BYTES);
+            if is_enough && (of_timers || one.id != TimerGrowth) {
+                one.severity = one.severity.min(Severity::Notice);
+            }
         }
     }
 }

@@ -67,6 +67,12 @@ pub(crate) fn of_all(incident: &Incident<'_>) -> Vec<Finding> {
     rules::OF_ALL.iter().filter_map(|rule| rule(incident)).collect()
 }
 
+/// Lowers what one of the findings over all evidence explains.
+pub(crate) fn settle_all(of_all: &mut [Finding], recorded: Option<&mut Analysis>) {
+    let recorded = recorded.map_or(&mut [][..], |analysis| &mut analysis.findings);
+    explains::settle_all(of_all, recorded);
+}
+
 /// The most important first.
 pub(crate) fn by_importance(a: &Finding, b: &Finding) -> Ordering {
     b.severity.cmp(&a.severity).then(b.impact.total_cmp(&a.impact))

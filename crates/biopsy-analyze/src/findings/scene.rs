@@ -134,6 +134,12 @@ impl<'a> Scene<'a> {
         one.max(self.cores.unwrap_or(0.0) / self.cpus).min(1.0)
     }
 
+    /// What runs the process that the key of a metric begins with (`4711 name`).
+    pub(crate) fn runtime_of_key(&self, key: &str) -> RuntimeKind {
+        let pid = key.split(' ').next().and_then(|pid| pid.parse().ok()).map(Pid);
+        pid.map_or(RuntimeKind::Unknown, |pid| self.runtime_of(pid))
+    }
+
     /// What runs a process; `Unknown` where it was not recorded.
     pub(crate) fn runtime_of(&self, pid: Pid) -> RuntimeKind {
         let info = self.capture.processes.iter().find(|info| info.key.pid == pid);

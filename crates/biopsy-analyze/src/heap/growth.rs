@@ -74,7 +74,7 @@ const TYPES: usize = 200;
 /// Places that are told.
 const HOLDERS: usize = 20;
 /// Types of the framework are wrapped around the program's own.
-const FRAMEWORK: &[&str] = &["System.", "Microsoft."];
+const FRAMEWORK: &[&str] = &["System.", "Microsoft.", "(", "system / "];
 /// So many steps below what is held the program's own is looked for.
 const OWN_BELOW: usize = 5;
 /// What grew by less than this share of the heap, or than these bytes, is not told.
@@ -266,7 +266,7 @@ impl<'h> Merged<'h> {
     /// The program's own type that hangs on what the framework's holds.
     fn own_below(&self, number: u32) -> Option<String> {
         let is_framework = |number: u32| {
-            let of = self.steps[number as usize].1;
+            let of = own_of(self.steps[number as usize].1);
             FRAMEWORK.iter().any(|prefix| of.starts_with(prefix))
         };
         if !is_framework(number) {
@@ -281,7 +281,7 @@ impl<'h> Merged<'h> {
             level = below.filter(|below| grew(*below) >= enough.max(1)).collect();
             let own = level.iter().copied().filter(|below| !is_framework(*below));
             if let Some(own) = own.max_by_key(|below| grew(*below)) {
-                return Some(self.steps[own as usize].1.to_owned());
+                return Some(own_of(self.steps[own as usize].1).to_owned());
             }
         }
         None
@@ -293,6 +293,12 @@ impl<'h> Merged<'h> {
         let before = objects.first().copied().unwrap_or(0);
         grown(objects) > i128::from(before / 20).max(3)
     }
+}
+
+/// The state machine in the box that the runtime makes for an async method; of anything else, itself.
+fn own_of(of: &str) -> &str {
+    let boxed = of.split_once("AsyncStateMachineBox<").and_then(|(_, rest)| rest.strip_suffix('>'));
+    boxed.unwrap_or(of)
 }
 
 fn holders(heaps: &[&HeapSummary], times: &[f64], least: u64) -> Vec<HolderGrowth> {
@@ -428,6 +434,10 @@ mod tests {
         };
         assert_eq!(keeps("App.View").as_deref(), Some("App.View"));
         assert_eq!(keeps("System.Byte[]"), None, "there is none");
+        let boxed =
+            "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<System.Int32>+AsyncStateMachineBox";
+        assert_eq!(keeps(&format!("{boxed}<App+<Send>d__1>")).as_deref(), Some("App+<Send>d__1"));
+        assert_eq!(keeps(&format!("{boxed}<System.IO.Stream+<Copy>d__1>")), None);
     }
 
     #[test]

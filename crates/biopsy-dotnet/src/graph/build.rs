@@ -5,7 +5,7 @@ use std::io;
 use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
-use super::{Generation, Graph, HeapType, NO_OBJECT, SpanBuilder, Spill, TypeIndex};
+use super::{EMPTY, Generation, Graph, HeapType, NO_OBJECT, SpanBuilder, Spill, TypeIndex};
 
 /// One object that is added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,9 @@ pub struct GraphBuilder {
 /// Longest span that is made of such nodes, in bytes of the heap.
 const SPAN_BYTES: u64 = 32 << 20;
 
+/// Stands for the place of a field that refers to nothing: no object ends behind the last address.
+const NOWHERE: Avma = Avma(u64::MAX);
+
 impl GraphBuilder {
     /// An empty one.
     #[must_use]
@@ -54,6 +57,11 @@ impl GraphBuilder {
     /// Adds a reference to the object at an address.
     pub fn push_edge(&mut self, target: Avma) {
         self.targets.push(target);
+    }
+
+    /// Adds the place of a field that refers to nothing.
+    pub fn push_empty(&mut self) {
+        self.targets.push(NOWHERE);
     }
 
     /// Notes numbers of the object at an address, as many as its type says; those of others are 0.
@@ -142,6 +150,10 @@ impl GraphBuilder {
             let first = firsts.get(at as usize).copied().unwrap_or_default();
             let of_node = targets.get(first..first.saturating_add(node.edges as usize)).unwrap_or_default();
             for target in of_node {
+                if *target == NOWHERE {
+                    span.targets.push(EMPTY);
+                    continue;
+                }
                 let number = *numbers.entry(*target).or_insert_with(|| {
                     addresses.push(*target);
                     u32::try_from(addresses.len() - 1).unwrap_or(NO_OBJECT)
@@ -164,6 +176,9 @@ impl GraphBuilder {
         for span in &mut graph.spans {
             let counted = std::cell::Cell::new(0u64);
             span.edges.change(|number| {
+                if number == EMPTY {
+                    return EMPTY;
+                }
                 let target = found.get(number as usize).copied().unwrap_or(NO_OBJECT);
                 counted.set(counted.get() + u64::from(target == NO_OBJECT));
                 target

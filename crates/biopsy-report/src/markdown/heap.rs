@@ -91,7 +91,7 @@ pub(crate) fn growth(text: &mut String, growth: &Growth, level: &str) {
     let alive: Vec<u64> = growth.moments.iter().map(|one| one.bytes).collect();
     let _ = writeln!(text, "{level} Growth\n\n- alive: {}", row(&alive, &size));
     if !growth.is_one_process {
-        text.push_str("- these are snapshots of different processes\n");
+        text.push_str("- these are snapshots of different processes, or do not say of which\n");
     }
     text.push_str("\n| held | objects | keep alive | by | |\n| --- | --- | --- | --- | --- |\n");
     for one in &growth.holders {

@@ -102,7 +102,7 @@ pub(crate) fn growth(page: &mut Page, growth: &Growth, types: usize) {
         page.line(
             "note",
             "33",
-            "these are snapshots of different processes: what differs is not what one of them gained",
+            "these are snapshots of different processes, or do not say of which: what differs need not be what one of them gained",
         );
     } else if growth.moments.len() == 2 {
         let text = "two snapshots cannot tell a leak from a cache that fills: a third one, taken later, can (`biopsy snapshot --into`)";

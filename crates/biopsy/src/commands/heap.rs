@@ -19,7 +19,7 @@ use crate::render::terminal::Terminal;
 /// Ask a heap: who holds objects of a type, on which ways one gets to them, what one object is.
 #[derive(Debug, Args)]
 pub(crate) struct HeapArgs {
-    /// A recording with a snapshot, a `.gcdump`, a `.hprof`, a core or minidump of a .NET process.
+    /// A recording with a snapshot, a `.gcdump`, a `.hprof`, a `.heapsnapshot`, a core or minidump of a .NET process.
     file: PathBuf,
     #[command(flatten)]
     question: Question,

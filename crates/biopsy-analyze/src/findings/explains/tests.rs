@@ -69,6 +69,10 @@ fn pairs(how: How) -> Vec<(FindingId, FindingId)> {
 /// What explains what: written down a second time, so that the table does not change by accident.
 const EXPLAINED: &[(FindingId, FindingId)] = &[
     (KeptAllocations, MemoryGrowth),
+    (Leak, GrowingType),
+    (Leak, ManagedHeapGrowth),
+    (Leak, MemoryGrowth),
+    (Leak, TimerGrowth),
     (ManagedHeapGrowth, MemoryGrowth),
     (TimerGrowth, MemoryGrowth),
     (HeapFragmentation, MemoryGrowth),
@@ -169,6 +173,39 @@ fn nothing_else_is_lowered_by_anything() {
             assert_eq!(settled(&pool, &before), before, "{one} and {other}");
         }
     }
+}
+
+#[test]
+fn a_leak_explains_growth_that_is_not_much_larger() {
+    let of = |id, severity, bytes| {
+        let evidence = super::super::evidence::fact("it grew", Some(Value::Bytes(bytes)));
+        Finding { evidence: vec![evidence], ..finding(id, severity) }
+    };
+    let beside = |leak, grown| {
+        let mut all = [of(GrowingType, Severity::Warning, grown), leak];
+        let mut recorded =
+            [of(MemoryGrowth, Severity::Critical, grown), of(CpuBound, Severity::Warning, 1.0)];
+        settle_all(&mut all, &mut recorded);
+        [all[0].severity, all[1].severity, recorded[0].severity, recorded[1].severity]
+    };
+    use Severity::{Critical, Notice, Warning};
+    assert_eq!(beside(of(Leak, Warning, 20e6), 60e6), [Notice, Warning, Notice, Warning]);
+    assert_eq!(
+        beside(of(Leak, Warning, 20e6), 100e6),
+        [Warning, Warning, Critical, Warning],
+        "most is not it"
+    );
+    let timers = |way: &str| {
+        let evidence = super::super::evidence::fact(way, Some(Value::Bytes(20e6)));
+        let mut all = [Finding { evidence: vec![evidence], ..finding(Leak, Warning) }];
+        let mut recorded = [finding(TimerGrowth, Warning)];
+        settle_all(&mut all, &mut recorded);
+        recorded[0].severity
+    };
+    assert_eq!(timers("`static System.Threading.TimerQueue.Instances`"), Notice);
+    assert_eq!(timers("`static App.Journal.Bookings`"), Warning, "it is not about timers");
+    assert_eq!(beside(of(Leak, Notice, 20e6), 20e6), [Warning, Notice, Critical, Warning]);
+    assert_eq!(beside(of(Idle, Warning, 20e6), 20e6), [Warning, Warning, Critical, Warning]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::findings::evidence::{at, fact, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::words::{bytes, number, percent, seconds};
+use biopsy_model::process::RuntimeKind;
 
 /// Samples of the place that must be there: fewer are chance.
 const SAMPLES: u64 = 10;
@@ -61,9 +62,17 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         let text = format!("meanwhile the memory of the process grew by {}", bytes(trend.last - trend.first));
         evidence.push(fact(text, Some(Value::Bytes(trend.last - trend.first))));
     }
+    // The functions of an interpreter allocate for whatever program it runs: the one that it runs is named by who touches the pages first.
+    let interpreted = grows.is_some_and(|trend| {
+        matches!(scene.runtime_of_key(&trend.key), RuntimeKind::Python | RuntimeKind::Node)
+    });
+    if interpreted {
+        evidence
+            .push(fact("this function is the interpreter's, which allocates for the program it runs", None));
+    }
     Some(Finding {
         id: FindingId::KeptAllocations,
-        severity: if grows.is_some() { Severity::Warning } else { Severity::Notice },
+        severity: if grows.is_some() && !interpreted { Severity::Warning } else { Severity::Notice },
         impact: of_all.clamp(0.0, 1.0),
         title: format!(
             "{} allocated in {name} were not given back within {}",

@@ -7,7 +7,6 @@ use crate::findings::scene::{Scene, touched_by};
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
 use crate::words::{bytes, percent, seconds};
-use biopsy_model::Pid;
 use biopsy_model::process::RuntimeKind;
 
 /// With fewer collections growth means little.
@@ -203,10 +202,7 @@ fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s RuntimeSumm
 
 /// Its memory has a collector that says nothing to us.
 fn is_virtual_machine(scene: &Scene<'_>, trend: &Trend) -> bool {
-    let pid = trend.key.split(' ').next().and_then(|pid| pid.parse().ok()).map(Pid);
-    pid.is_some_and(|pid| {
-        matches!(scene.runtime_of(pid), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go)
-    })
+    matches!(scene.runtime_of_key(&trend.key), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go)
 }
 
 /// By how many bytes the managed heap grew, as its runtime counts it.
