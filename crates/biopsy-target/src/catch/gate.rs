@@ -28,6 +28,10 @@ use super::inspector::{self, Inspect};
 use super::pending::{MarkRequest, PendingRequests, RequestId};
 use crate::polled;
 
+/// Most files that nobody asks about any more: the kernel keeps something for each. A machine has a dynamic linker, and each of its
+/// containers another one.
+const MOST_IGNORED: usize = 1024;
+
 /// The gate with its threads. Dropping it closes the gate.
 #[derive(Debug)]
 pub(super) struct LaunchGate {
@@ -86,9 +90,15 @@ fn serve(pending: &PendingRequests, ready: &Sender<io::Result<()>>) {
         return;
     }
     let mut waiting = BTreeMap::<RequestId, ExecRequest>::new();
+    let mut ignored = 0;
     let folder = PathBuf::from(format!("/proc/self/task/{}/fd", this_thread()));
     loop {
         let due = pending.due(Instant::now());
+        for request in due.ignored.iter().filter_map(|request| waiting.get(request)) {
+            if ignored < MOST_IGNORED && gate.ignore(request.file()).is_ok() {
+                ignored += 1;
+            }
+        }
         for request in due.released {
             // That lets it go on.
             waiting.remove(&request);
