@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
-use rustix::event::EventfdFlags;
+use rustix::event::{EventfdFlags, Timespec};
 
 use super::CatchStatistics;
 
@@ -54,6 +54,14 @@ pub(super) struct Due {
     /// Nothing comes due in this time.
     pub(super) nap: Duration,
     pub(super) closed: bool,
+}
+
+impl Due {
+    /// How long to sleep, as the kernel is told. Whole seconds are part of it: without them, the thread that is ahead of all others went
+    /// round and round.
+    pub(super) fn nap(&self) -> Timespec {
+        Timespec::try_from(self.nap).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+    }
 }
 
 #[derive(Debug)]
@@ -318,6 +326,16 @@ mod tests {
         assert!(!pending.holds(request) && !pending.allow(request), "it has passed");
         assert_eq!(pending.due(Instant::now()).released, [request]);
         assert!(pending.due(Instant::now()).released.is_empty());
+    }
+
+    #[test]
+    fn who_has_nothing_to_do_sleeps() {
+        let pending = pending();
+        let nap = pending.due(Instant::now()).nap();
+        assert!(nap.tv_sec > 0 || nap.tv_nsec > 0, "{nap:?}");
+        put(&pending, 7).unwrap();
+        let nap = pending.due(Instant::now()).nap();
+        assert!(nap.tv_sec == 0 && nap.tv_nsec > 0, "{nap:?}");
     }
 
     #[test]
