@@ -17,6 +17,7 @@ mod scrubbing;
 mod serving;
 mod statistics;
 mod table;
+mod watching;
 mod weather;
 
 use std::path::{Path, PathBuf};
@@ -71,6 +72,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("dotnet") || options.wants("dotnet-attach") {
         attaching::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("watch") {
+        watching::measure(&tools.biopsy, options, &mut table)?;
     }
     if options.wants("nettrace") {
         nettrace::measure(&tools.biopsy, options, &mut table)?;

@@ -7,6 +7,7 @@
 mod left;
 mod servers;
 mod verbs;
+mod watching;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,15 +31,18 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How many kills, all servers together
-    #[arg(long, default_value_t = 10_000)]
-    count: u32,
+    /// How many kills, all servers together [default: 10000]
+    #[arg(long)]
+    count: Option<u32>,
     /// Which program [default: the release build]
     #[arg(long)]
     program: Option<PathBuf>,
     /// Only servers whose name contains this
     #[arg(long)]
     server: Option<String>,
+    /// `biopsy watch` is killed, with all that it has begun beside MariaDB and redis: 200 times, if no count is given
+    #[arg(long)]
+    watch: bool,
 }
 
 /// What came of the kills of one server.
@@ -60,11 +64,14 @@ pub(crate) fn run(options: &Options) -> Outcome {
         }
         None => release_program()?,
     };
+    if options.watch {
+        return watching::run(&program, options.count.unwrap_or(200), options.server.as_deref());
+    }
     let starts: Vec<_> = servers::ALL
         .iter()
         .filter(|(name, _)| options.server.as_ref().is_none_or(|wanted| name.contains(wanted.as_str())))
         .collect();
-    let left = AtomicU32::new(options.count);
+    let left = AtomicU32::new(options.count.unwrap_or(10_000));
     let mut all = Vec::new();
     std::thread::scope(|scope| {
         let threads: Vec<_> = starts

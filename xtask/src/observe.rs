@@ -6,8 +6,13 @@ use std::time::{Duration, Instant};
 const WITHIN: Duration = Duration::from_secs(20);
 
 /// Waits until it is so; `false`: it took too long.
-pub(crate) fn until(mut is: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + WITHIN;
+pub(crate) fn until(is: impl FnMut() -> bool) -> bool {
+    until_within(WITHIN, is)
+}
+
+/// Waits until it is so, for this time.
+pub(crate) fn until_within(time: Duration, mut is: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + time;
     while !is() {
         if Instant::now() > deadline {
             return false;

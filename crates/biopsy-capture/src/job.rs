@@ -132,6 +132,7 @@ pub struct Job(Arc<Inner>);
 struct Inner {
     observer: Box<dyn Observer>,
     asked: AtomicU32,
+    finishes: AtomicBool,
     flag: Arc<AtomicBool>,
     state: Mutex<State>,
     left: Mutex<Remains>,
@@ -166,6 +167,7 @@ impl Job {
         Self(Arc::new(Inner {
             observer,
             asked: AtomicU32::new(0),
+            finishes: AtomicBool::new(false),
             flag: Arc::default(),
             state: Mutex::new(state),
             left: Mutex::default(),
@@ -197,6 +199,16 @@ impl Job {
     #[must_use]
     pub fn is_hurried(&self) -> bool {
         self.0.asked.load(Ordering::SeqCst) > 1
+    }
+
+    /// Who asks it once wants the end of its recording, and what can be made of it: where that has ended by itself, it is no reason to hurry.
+    pub fn finish_when_asked(&self) {
+        self.0.finishes.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a wish to stop that comes when the recording has ended is one to hurry.
+    pub(crate) fn hurries_behind_the_end(&self) -> bool {
+        self.is_hurried() || !self.0.finishes.load(Ordering::SeqCst)
     }
 
     /// A flag that is set when it is asked to end.
@@ -401,8 +413,12 @@ mod tests {
             heard.fetch_add(1, Ordering::SeqCst);
         });
         assert_eq!(count.load(Ordering::SeqCst), 1, "the time before counts");
+        // Seen: a command of the watcher left a folder without a report, because the watcher ended while the report was made.
+        assert!(job.hurries_behind_the_end());
+        job.finish_when_asked();
+        assert!(!job.hurries_behind_the_end());
         assert_eq!(job.ask().0, 2);
-        assert!(job.is_hurried());
+        assert!(job.is_hurried() && job.hurries_behind_the_end());
         assert_eq!(count.load(Ordering::SeqCst), 2);
     }
 }

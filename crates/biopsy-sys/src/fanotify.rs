@@ -20,6 +20,9 @@ const AT_ONCE: usize = 16;
 /// Size of `struct fanotify_event_metadata` (`linux/fanotify.h`), version 3.
 const METADATA: usize = 24;
 
+/// `FAN_MARK_EVICTABLE` (`linux/fanotify.h`): the mark does not keep the file in memory.
+const MARK_EVICTABLE: u32 = 0x200;
+
 /// How much of the file system a mark covers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Coverage {
@@ -89,6 +92,31 @@ impl ExecGate {
             )
         })?;
         Ok(())
+    }
+
+    /// From now on executions of this file do not wait, whatever is marked around it, until somebody writes to it. The kernel may forget
+    /// that when it forgets the file (FAN_MARK_EVICTABLE, Linux 5.19).
+    ///
+    /// # Errors
+    /// As of [`Self::mark`].
+    pub fn ignore(&self, file: &File) -> io::Result<()> {
+        crate::fault::check("fanotify_mark")?;
+        let ignore = libc::FAN_MARK_ADD | libc::FAN_MARK_INODE | libc::FAN_MARK_IGNORED_MASK;
+        let mark = |flags: u32| {
+            // SAFETY: without a path the call is about the descriptor, which is open as long as `file` is borrowed, and touches no memory
+            // of ours.
+            check(unsafe {
+                libc::syscall(
+                    libc::SYS_fanotify_mark,
+                    self.group.as_raw_fd(),
+                    flags,
+                    libc::FAN_OPEN_EXEC_PERM,
+                    file.as_raw_fd(),
+                    std::ptr::null::<libc::c_char>(),
+                )
+            })
+        };
+        mark(ignore | MARK_EVICTABLE).or_else(|_| mark(ignore)).map(drop)
     }
 
     /// Takes requests that wait, a few at a time; none: there are none. Does not block: poll the descriptor.
@@ -261,6 +289,48 @@ mod tests {
             runner
         });
         assert!(runner.join().unwrap().unwrap().success());
+    }
+
+    #[test]
+    fn a_file_that_is_ignored_does_not_wait_until_it_is_written() {
+        if !require(Privilege::Root) {
+            return;
+        }
+        let folder = biopsy_testkit::temp_dir("gate");
+        let program = folder.path().join("true");
+        std::fs::copy("/bin/true", &program).unwrap();
+        let (go, goes) = channel::<PathBuf>();
+        let (said, says) = channel();
+        let runner = std::thread::spawn(move || {
+            while let Ok(program) = goes.recv() {
+                said.send(Command::new(program).status().unwrap().success()).unwrap();
+            }
+        });
+        at_a_gate(move |gate| {
+            gate.mark(Coverage::Mount, &program).unwrap();
+            gate.ignore(&File::open(&program).unwrap()).unwrap();
+            go.send(program.clone()).unwrap();
+            // Others execute files of the same mount, among them the dynamic linker.
+            let mut asked = false;
+            let mut runs = |until: &dyn Fn(bool) -> bool| {
+                loop {
+                    for request in gate.take().unwrap() {
+                        let link = format!("/proc/thread-self/fd/{}", request.file().as_raw_fd());
+                        asked |= std::fs::read_link(link).unwrap() == program;
+                    }
+                    if until(says.try_recv().is_ok_and(|success| success)) {
+                        return std::mem::take(&mut asked);
+                    }
+                    std::thread::yield_now();
+                }
+            };
+            assert!(!runs(&|ended| ended), "it was asked about");
+            std::fs::copy("/bin/true", &program).unwrap();
+            go.send(program.clone()).unwrap();
+            assert!(runs(&|ended| ended), "it was not asked about although it is another program now");
+            drop(go);
+        });
+        runner.join().unwrap();
     }
 
     /// On a thread with a table of its own, whose end closes the gate.

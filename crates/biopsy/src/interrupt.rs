@@ -53,6 +53,9 @@ pub(crate) fn listen(job: &Job, patience: Patience, color: ColorChoice) -> Resul
     let failed = |error: std::io::Error| {
         Failure::new(FailureKind::Memory, format!("cannot listen to signals: {error}"))
     };
+    if ENDS_WITH_PARENT.load(Ordering::SeqCst) {
+        job.finish_when_asked();
+    }
     let job = job.clone();
     let arrivals = Arrivals::of(numbers).map_err(failed)?;
     let mut last_end: Option<Instant> = None;

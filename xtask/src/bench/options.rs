@@ -20,12 +20,12 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(super) no_long: bool,
     /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `following` (S),
-    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H),
+    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H), `watch` (W),
     /// `redaction` (as `cargo xtask redaction --speed`)
     #[arg(long, value_delimiter = ',')]
     pub(super) only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `recent`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`, `debug`,
-    /// `dotnet-trace`
+    /// `dotnet-trace`; of the watcher its parts `idle`, `recent`, `build`, `starts`
     #[arg(long, value_delimiter = ',')]
     pub(super) recorders: Vec<String>,
     /// A samply 0.13.1; without it, one is built once with `cargo install`

@@ -25,7 +25,8 @@ impl Recording<'_> {
         let mut warnings = Vec::new();
         let trace = self.stop_recorders(&mut warnings);
         let end = clock_pair();
-        let hurried = self.remote.wait(Duration::ZERO) == Some(Wish::Stop);
+        let asked = self.remote.wait(Duration::ZERO) == Some(Wish::Stop);
+        let hurried = asked && self.job.hurries_behind_the_end();
         let mut frozen = Vec::new();
         if !hurried {
             // Read again before that is decided.

@@ -9,6 +9,7 @@ use biopsy_sys::perf::{Event, EventConfig, Ring, Scope, Source};
 
 use super::events;
 use super::kernel::KernelSession;
+use super::pace::Pace;
 use super::perf_records::{PerfParser, PerfRecord};
 use super::processes::task_ids;
 
@@ -55,6 +56,7 @@ pub(crate) struct Plan {
     pub(crate) wait_threshold: u64,
     /// Who woke whom.
     pub(crate) wakeups: bool,
+    pub(crate) pace: Pace,
     /// Only this method, for tests and comparisons.
     pub(crate) only: Option<Method>,
 }
@@ -167,7 +169,8 @@ fn sampling_source(scope: Scope, exclude_kernel: bool) -> Source {
 fn with_programs(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
     let threads = threads(plan)?.len();
     let highest = cpus.iter().max().copied().unwrap_or(0) + 1;
-    let kernel = KernelSession::start(highest, u32::try_from(threads).unwrap_or(u32::MAX), plan.wakeups)
+    let threads = u32::try_from(threads).unwrap_or(u32::MAX);
+    let kernel = KernelSession::start(highest, threads, plan.pace.ring_bytes(highest), plan.wakeups)
         .map_err(|error| with_causes(&error))?;
     kernel.set_wait_threshold(plan.wait_threshold).map_err(|error| format!("bpf map: {error}"))?;
     for &pid in &plan.pids {
@@ -374,6 +377,7 @@ mod tests {
             frequency_hz: 99,
             wait_threshold: 1_000_000,
             wakeups: true,
+            pace: Pace::USUAL,
             only: None,
         };
         let cpus = biopsy_sys::limits::online_cpus().unwrap();

@@ -99,6 +99,10 @@ pub fn start(
 ) -> Result<TraceHandle, TraceError> {
     let timeline = timeline.into();
     let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
+    let pace = match timeline {
+        Destination::File(_) => Pace::USUAL,
+        Destination::Ring(_) => Pace::CALM,
+    };
     let mut plan = Plan {
         pids: options.pids.iter().map(|pid| pid.0).collect(),
         follow_children: options.follow_children,
@@ -106,6 +110,7 @@ pub fn start(
         wait_threshold: nanos(options.wait_threshold),
         wakeups: options.wakeups,
         only: options.method,
+        pace,
     };
     let interpreters = Finder::start(plan.pids.clone())?;
     let attached = attach(&plan).map_err(|attempts| TraceError::NoMethod {
@@ -114,20 +119,9 @@ pub fn start(
     })?;
     plan.pids.retain(|pid| !attached.left_out.contains_key(pid));
     let progress = Arc::new(Progress::default());
-    let pace = match timeline {
-        Destination::File(_) => Pace::USUAL,
-        Destination::Ring(_) => Pace::CALM,
-    };
     let sink = Sink::new(timeline, masking, Arc::clone(&progress))?;
-    let mut recorder = Recorder::new(
-        attached,
-        interpreters,
-        plan,
-        options.wait_period.map(nanos),
-        pace,
-        options.max_bytes,
-        sink,
-    )?;
+    let mut recorder =
+        Recorder::new(attached, interpreters, plan, options.wait_period.map(nanos), options.max_bytes, sink)?;
     let watched: Vec<u32> = options.allocations.iter().map(|pid| pid.0).collect();
     if !watched.is_empty() {
         recorder.watch_allocations(&watched)?;

@@ -22,8 +22,6 @@ use super::sink::Sink;
 
 /// At the end, the symboliser gets this long to catch up.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Unpacked DWARF held beside a production server. What does not fit is named by symbol tables.
-const DEBUG_BYTES: u64 = 48 << 20;
 
 enum Request {
     Modules(Vec<DefinedModule>),
@@ -52,12 +50,12 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Starts the thread; it ends with this value.
-    pub(crate) fn start(cache: Arc<ElfCache>) -> io::Result<Self> {
+    /// Starts the thread; it ends with this value. `debug_bytes`: unpacked DWARF that it holds at most.
+    pub(crate) fn start(cache: Arc<ElfCache>, debug_bytes: u64) -> io::Result<Self> {
         let (requests, asked) = channel();
         let (tell, answers) = channel();
         let thread = std::thread::Builder::new().name("biopsy-names".to_owned()).spawn(move || {
-            let mut finder = Finder::new(cache);
+            let mut finder = Finder::new(cache, debug_bytes);
             while let Ok(request) = asked.recv() {
                 let Some(answer) = finder.handle(request) else { continue };
                 if tell.send(answer).is_err() {
@@ -151,8 +149,8 @@ struct JitFiles {
 }
 
 impl Finder {
-    fn new(cache: Arc<ElfCache>) -> Self {
-        let options = Options { debug_bytes: DEBUG_BYTES, ..Options::default() };
+    fn new(cache: Arc<ElfCache>, debug_bytes: u64) -> Self {
+        let options = Options { debug_bytes, ..Options::default() };
         Self {
             symbolizer: Symbolizer::new(options, cache),
             modules: Vec::new(),

@@ -28,7 +28,6 @@ use super::languages::Finder;
 use super::managed::Managed;
 use super::names::Names;
 use super::off_cpu::OffCpuSampler;
-use super::pace::Pace;
 use super::processes::{Processes, task_ids};
 use super::records::State;
 use super::sink::Sink;
@@ -59,7 +58,6 @@ pub(super) struct Recorder {
     /// New frames that are no managed code, until they are asked for.
     native: Vec<(FrameHandle, Frame)>,
     wait_period: Option<u64>,
-    pace: Pace,
     max_bytes: u64,
     /// From here on it has seen all.
     began: MonoNanos,
@@ -79,7 +77,6 @@ impl Recorder {
         interpreters: Finder,
         plan: Plan,
         wait_period: Option<u64>,
-        pace: Pace,
         max_bytes: u64,
         mut sink: Sink,
     ) -> io::Result<Self> {
@@ -118,7 +115,7 @@ impl Recorder {
         for &pid in &plan.pids {
             processes.add(pid, &mut interner, &mut sink, now)?;
         }
-        let names = Names::start(processes.elf_cache())?;
+        let names = Names::start(processes.elf_cache(), plan.pace.debug_bytes)?;
         let managed = Managed::start()?;
         let period = Nanos(SECOND / u64::from(plan.frequency_hz.max(1)));
         let state = State {
@@ -131,6 +128,7 @@ impl Recorder {
             language: FxHashMap::default(),
             error: None,
         };
+        let next_slice = now + plan.pace.slice_nanos;
         let switches = SwitchTimes::new(plan.wait_threshold);
         let mut recorder = Self {
             attached,
@@ -145,11 +143,10 @@ impl Recorder {
             allocations: None,
             native: Vec::new(),
             wait_period,
-            pace,
             max_bytes,
             began: MonoNanos(now),
             next_look: now,
-            next_slice: now + pace.slice_nanos,
+            next_slice,
             next_second: now + SECOND,
             last_stats: (now, KernelStats::default()),
             waits_before: (now, 0),
@@ -225,7 +222,7 @@ impl Recorder {
     /// Records until told to stop, or until nothing is left to record.
     pub(super) fn run(mut self, commands: &Receiver<Control>) -> TraceSummary {
         let mut turn = favour::Turn::of_reader();
-        let round = self.pace.round(self.attached.kernel.is_some());
+        let round = self.plan.pace.round(self.attached.kernel.is_some());
         let mut cut_short = None;
         loop {
             match commands.recv_timeout(round) {
@@ -379,7 +376,7 @@ impl Recorder {
             self.next_look = now + self.wait_period.unwrap_or(SECOND);
         }
         if slice {
-            self.next_slice = now + self.pace.slice_nanos;
+            self.next_slice = now + self.plan.pace.slice_nanos;
             if self.note_losses(now) {
                 self.adapt_threshold(now, true);
             }

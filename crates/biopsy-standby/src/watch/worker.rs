@@ -16,7 +16,7 @@ use biopsy_watch::engine::Fire;
 use rustix::process::Signal;
 
 use crate::commands::{self, Coming};
-use crate::report;
+use crate::{report, results};
 
 /// Most of what a command says about its failure that is read.
 const COMPLAINT: u64 = 64 << 10;
@@ -119,7 +119,11 @@ impl Worker {
 
     fn outcome(&mut self, status: Option<ExitStatus>) -> Ended {
         let Ok(meta) = self.output.metadata() else {
-            let why = self.complaint(status);
+            let mut why = self.complaint(status);
+            let draft = results::draft_of(&self.output);
+            if draft.is_dir() {
+                why = format!("{why}; what there is of it is in {}", draft.display());
+            }
             let is_killed = !self.was_asked && status.is_some_and(|status| status.signal().is_some());
             return if is_killed { Ended::Killed(why) } else { Ended::Nothing(why) };
         };

@@ -21,12 +21,16 @@ use std::time::Instant;
 use biopsy_sys::fanotify::{Coverage, ExecGate, ExecRequest};
 use biopsy_sys::file_table::OwnTable;
 use biopsy_sys::schedule::{RealTime, this_thread};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 
 use super::CatchStatistics;
 use super::inspector::{self, Inspect};
 use super::pending::{MarkRequest, PendingRequests, RequestId};
 use crate::polled;
+
+/// Most files that nobody asks about any more: the kernel keeps something for each. A machine has a dynamic linker, and each of its
+/// containers another one.
+const MOST_IGNORED: usize = 1024;
 
 /// The gate with its threads. Dropping it closes the gate.
 #[derive(Debug)]
@@ -86,9 +90,16 @@ fn serve(pending: &PendingRequests, ready: &Sender<io::Result<()>>) {
         return;
     }
     let mut waiting = BTreeMap::<RequestId, ExecRequest>::new();
+    let mut ignored = 0;
     let folder = PathBuf::from(format!("/proc/self/task/{}/fd", this_thread()));
     loop {
         let due = pending.due(Instant::now());
+        let nap = due.nap();
+        for request in due.ignored.iter().filter_map(|request| waiting.get(request)) {
+            if ignored < MOST_IGNORED && gate.ignore(request.file()).is_ok() {
+                ignored += 1;
+            }
+        }
         for request in due.released {
             // That lets it go on.
             waiting.remove(&request);
@@ -101,7 +112,6 @@ fn serve(pending: &PendingRequests, ready: &Sender<io::Result<()>>) {
         if due.closed {
             return;
         }
-        let nap = Timespec { tv_sec: 0, tv_nsec: due.nap.subsec_nanos().into() };
         polled::wait(&mut [PollFd::new(&gate, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)], Some(&nap));
         // It counts rings; none is no error.
         let _ = rustix::io::read(wake.as_fd(), &mut [0_u8; 8]);

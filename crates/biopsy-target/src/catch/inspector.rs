@@ -49,11 +49,21 @@ pub(super) trait Inspect: Clone + Send + 'static {
     /// What was found.
     type Found;
 
-    /// `None`: it goes on, because it is nothing that is waited for.
-    fn consider(&self, job: Job) -> Result<Option<Self::Found>, Unreadable>;
+    /// What is to become of it.
+    fn consider(&self, job: Job) -> Result<Verdict<Self::Found>, Unreadable>;
 
     /// Somebody else decides. False: nobody does any more.
     fn hand_on(&self, pending: &Arc<PendingRequests>, found: Self::Found) -> bool;
+}
+
+/// What is to become of a request.
+pub(super) enum Verdict<Found> {
+    /// It goes on, because it is nothing that is waited for.
+    Passes,
+    /// So does whoever executes that file later on.
+    PassesAlways,
+    /// Somebody else decides.
+    Concerns(Found),
 }
 
 /// Starts an inspector, who hires another one when he finds that nobody else is free. To be called on a thread that has the table of
@@ -72,7 +82,14 @@ pub(super) fn start(pending: Arc<PendingRequests>, inspector: impl Inspect) -> i
             if found.is_err() && pending.holds(request) {
                 pending.unseen(format!("what process {pid} starts could not be read"));
             }
-            let handed_on = found.is_ok_and(|one| one.is_some_and(|one| inspector.hand_on(&pending, one)));
+            let handed_on = match found {
+                Ok(Verdict::Concerns(found)) => inspector.hand_on(&pending, found),
+                Ok(Verdict::PassesAlways) => {
+                    pending.ignore(request);
+                    true
+                }
+                Ok(Verdict::Passes) | Err(Unreadable) => false,
+            };
             if !handed_on {
                 pending.allow(request);
             }
@@ -87,13 +104,13 @@ pub(super) struct Unreadable;
 impl Inspect for Inspector {
     type Found = Candidate;
 
-    fn consider(&self, job: Job) -> Result<Option<Candidate>, Unreadable> {
+    fn consider(&self, job: Job) -> Result<Verdict<Candidate>, Unreadable> {
         let Job { request, pid, file } = job;
         // In a pid namespace that we do not see.
         if pid.0 == 0 {
-            return Ok(None);
+            return Ok(Verdict::Passes);
         }
-        let Some(ancestors) = ancestors(pid, self.below.as_ref()) else { return Ok(None) };
+        let Some(ancestors) = ancestors(pid, self.below.as_ref()) else { return Ok(Verdict::Passes) };
         let launch = Launch::read(pid).ok_or(Unreadable)?;
         let traces_others = launch.traces_others();
         let path = std::fs::read_link(&file).ok();
@@ -101,8 +118,10 @@ impl Inspect for Inspector {
         // Only while the program itself is opened: later in the call, the kernel holds a lock that seizing needs.
         let wanted = launch.names(&file) && launch.answers_to(path.as_deref(), &self.name);
         let wanted = if wanted { identity::key_of(&ProcRoot::live(), pid) } else { None };
-        let concerns = traces_others || wanted.is_some();
-        Ok(concerns.then_some(Candidate { request, pid, ancestors, traces_others, wanted }))
+        if !traces_others && wanted.is_none() {
+            return Ok(Verdict::Passes);
+        }
+        Ok(Verdict::Concerns(Candidate { request, pid, ancestors, traces_others, wanted }))
     }
 
     fn hand_on(&self, _: &Arc<PendingRequests>, candidate: Candidate) -> bool {

@@ -1,6 +1,6 @@
 //! Which file systems hold the programs that may be executed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
@@ -95,6 +95,10 @@ const SERVED_MAGIC: [u64; 13] = [
 
 /// How often to look for new mount namespaces.
 const MARK_EVERY: Duration = Duration::from_secs(2);
+/// So often is a new process looked at: a container's first one makes its namespace and its root soon after it was made itself.
+const YOUNG: u32 = 3;
+/// An older one, which may enter another namespace or root as well, is looked at in each of so many rounds.
+const TURNS: u32 = 30;
 
 /// Marks file systems, each once, as they come in sight.
 #[derive(Debug, Default)]
@@ -119,6 +123,36 @@ fn processes(below: Option<Pid>) -> std::io::Result<Vec<Pid>> {
     }
 }
 
+/// Who is looked at in which round: a machine has thousands of processes that stay where they are.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// How often each was looked at since it was new.
+    looks: BTreeMap<Pid, u32>,
+    round: u32,
+}
+
+impl Rounds {
+    /// After a round in which all of them were looked at, and are not new.
+    fn after(there: &[Pid]) -> Self {
+        Self { looks: there.iter().map(|&pid| (pid, YOUNG)).collect(), round: 0 }
+    }
+
+    /// Whose turn it is, of those that are there.
+    fn next(&mut self, there: &[Pid]) -> Vec<Pid> {
+        self.round = self.round.wrapping_add(1) % TURNS;
+        let before = std::mem::take(&mut self.looks);
+        let mut due = Vec::new();
+        for &pid in there {
+            let looks = before.get(&pid).copied().unwrap_or(0);
+            if looks < YOUNG || pid.0 % TURNS == self.round {
+                due.push(pid);
+            }
+            self.looks.insert(pid, (looks + 1).min(YOUNG));
+        }
+        due
+    }
+}
+
 impl Marks {
     /// The first ones: from when this returns, whoever executes something there waits. A text says why there are none.
     pub(super) fn first(pending: &PendingRequests, below: Option<Pid>) -> Result<Self, String> {
@@ -138,10 +172,12 @@ impl Marks {
     pub(super) fn watch(mut self, pending: &Arc<PendingRequests>, below: Option<Pid>) -> std::io::Result<()> {
         let pending = Arc::clone(pending);
         let work = move || {
+            let mut rounds = Rounds::after(&processes(below).unwrap_or_default());
             while !pending.is_closed() {
                 pending.rest(MARK_EVERY);
                 // Nobody is lost by a list that fails once: the next one has them all.
-                self.extend(&pending, &processes(below).unwrap_or_default());
+                let due = rounds.next(&processes(below).unwrap_or_default());
+                self.extend(&pending, &due);
             }
         };
         std::thread::Builder::new().name("gate-marks".to_owned()).stack_size(256 << 10).spawn(work).map(drop)
@@ -303,6 +339,24 @@ mod tests {
         for odd in [&b""[..], b"1 2 3", b"36 35 98:0 / /x rw master:1", b"36 35 98 / /x rw - ext4 a b"] {
             assert_eq!(Mount::parse(odd), None);
         }
+    }
+
+    #[test]
+    fn who_is_new_is_looked_at_at_once_and_everybody_in_turns() {
+        let old: Vec<Pid> = (1..=300).map(Pid).collect();
+        let mut rounds = Rounds::after(&old);
+        let all: Vec<Pid> = (1..=301).map(Pid).collect();
+        let mut seen = BTreeSet::new();
+        for round in 0..TURNS {
+            let due = rounds.next(&all);
+            assert_eq!(due.contains(&Pid(301)) && !seen.insert(Pid(301)), (1..YOUNG).contains(&round));
+            assert!(due.len() <= 11, "{due:?}");
+            seen.extend(due);
+        }
+        assert_eq!(seen.len(), 301);
+        // Its pid is another one's by now, and nobody saw it gone.
+        assert!(rounds.next(&old).len() <= 11);
+        assert!(rounds.next(&all).contains(&Pid(301)));
     }
 
     #[test]

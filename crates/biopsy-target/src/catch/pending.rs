@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
-use rustix::event::EventfdFlags;
+use rustix::event::{EventfdFlags, Timespec};
 
 use super::CatchStatistics;
 
@@ -22,7 +22,7 @@ const HANGS: Duration = Duration::from_millis(20);
 /// Most inspectors. Should all of them hang, nobody is asked about any more.
 const MOST_INSPECTORS: usize = 16;
 /// Longest sleep of the thread that serves. Whoever has something for it wakes it.
-const NAP: Duration = Duration::from_millis(500);
+const NAP: Duration = Duration::from_secs(5);
 
 /// Number of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -48,10 +48,20 @@ pub(super) struct MarkRequest {
 #[derive(Debug)]
 pub(super) struct Due {
     pub(super) released: Vec<RequestId>,
+    /// Those among them whose files need not be asked about any more.
+    pub(super) ignored: Vec<RequestId>,
     pub(super) marks: Vec<MarkRequest>,
     /// Nothing comes due in this time.
     pub(super) nap: Duration,
     pub(super) closed: bool,
+}
+
+impl Due {
+    /// How long to sleep, as the kernel is told. Whole seconds are part of it: without them, the thread that is ahead of all others went
+    /// round and round.
+    pub(super) fn nap(&self) -> Timespec {
+        Timespec::try_from(self.nap).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+    }
 }
 
 #[derive(Debug)]
@@ -59,6 +69,8 @@ pub(super) struct PendingRequests {
     requests: Mutex<Requests>,
     /// There is something for an inspector, or it is closed.
     changed: Condvar,
+    /// It is closed. Whoever waits for that alone is not woken at each execution of the machine.
+    closing: Condvar,
     /// Wakes the thread that serves.
     wake: OwnedFd,
     statistics: Arc<Mutex<CatchStatistics>>,
@@ -75,6 +87,7 @@ struct Requests {
     inspectors: usize,
     /// For the thread that serves.
     released: Vec<RequestId>,
+    ignored: Vec<RequestId>,
     marks: Vec<MarkRequest>,
     closed: bool,
     failed: Option<io::Error>,
@@ -95,7 +108,7 @@ impl PendingRequests {
     pub(super) fn new(statistics: Arc<Mutex<CatchStatistics>>) -> io::Result<Self> {
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let requests = Mutex::new(Requests { inspectors: 1, ..Requests::default() });
-        Ok(Self { requests, changed: Condvar::new(), wake, statistics })
+        Ok(Self { requests, changed: Condvar::new(), closing: Condvar::new(), wake, statistics })
     }
 
     fn requests(&self) -> MutexGuard<'_, Requests> {
@@ -122,6 +135,7 @@ impl PendingRequests {
         requests.marks.clear();
         drop(requests);
         self.changed.notify_all();
+        self.closing.notify_all();
         self.ring();
     }
 
@@ -142,7 +156,7 @@ impl PendingRequests {
 
     /// Waits so long, or until it is closed.
     pub(super) fn rest(&self, time: Duration) {
-        drop(self.changed.wait_timeout_while(self.requests(), time, |requests| !requests.closed));
+        drop(self.closing.wait_timeout_while(self.requests(), time, |requests| !requests.closed));
     }
 
     /// Has a file system marked. The descriptor is one of the process's table, not of a thread's own.
@@ -181,7 +195,8 @@ impl PendingRequests {
         requests.held.insert(request, Held { pid, taken: now, until: now + LONGEST });
         requests.queue.push_back(Job { request, pid, file });
         drop(requests);
-        self.changed.notify_all();
+        // One of them. If all are busy, the first that is through takes it.
+        self.changed.notify_one();
         Some(request)
     }
 
@@ -194,6 +209,7 @@ impl PendingRequests {
         let earliest = requests.held.values().map(|held| held.until).min();
         let mut due = Due {
             released: std::mem::take(&mut requests.released),
+            ignored: std::mem::take(&mut requests.ignored),
             marks: std::mem::take(&mut requests.marks),
             nap: earliest.map_or(NAP, |due| due.saturating_duration_since(now).min(NAP)),
             closed: requests.closed,
@@ -238,6 +254,18 @@ impl PendingRequests {
     pub(super) fn not_started(&self) {
         let mut requests = self.requests();
         requests.inspectors = requests.inspectors.saturating_sub(1);
+    }
+
+    /// Lets it pass, and from now on whoever executes the same file, without being asked about.
+    pub(super) fn ignore(&self, request: RequestId) {
+        // Both at once: what is released is not there any more when it is to be ignored.
+        {
+            let mut requests = self.requests();
+            if requests.held.contains_key(&request) {
+                requests.ignored.push(request);
+            }
+        }
+        self.allow(request);
     }
 
     /// Lets it pass. False: it has, before.
@@ -298,6 +326,16 @@ mod tests {
         assert!(!pending.holds(request) && !pending.allow(request), "it has passed");
         assert_eq!(pending.due(Instant::now()).released, [request]);
         assert!(pending.due(Instant::now()).released.is_empty());
+    }
+
+    #[test]
+    fn who_has_nothing_to_do_sleeps() {
+        let pending = pending();
+        let nap = pending.due(Instant::now()).nap();
+        assert!(nap.tv_sec > 0 || nap.tv_nsec > 0, "{nap:?}");
+        put(&pending, 7).unwrap();
+        let nap = pending.due(Instant::now()).nap();
+        assert!(nap.tv_sec == 0 && nap.tv_nsec > 0, "{nap:?}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rustix::event::EventfdFlags;
 use super::CatchStatistics;
 use super::catcher::{gate_is_possible, own_capabilities};
 use super::gate::LaunchGate;
-use super::inspector::{Inspect, Unreadable};
+use super::inspector::{Inspect, Unreadable, Verdict};
 use super::launch::Launch;
 use super::marks::Marks;
 use super::pending::{Job, PendingRequests, RequestId};
@@ -141,31 +141,34 @@ struct Porter {
 impl Inspect for Porter {
     type Found = (RequestId, Glance);
 
-    fn consider(&self, job: Job) -> Result<Option<Self::Found>, Unreadable> {
+    fn consider(&self, job: Job) -> Result<Verdict<Self::Found>, Unreadable> {
         let Job { request, pid, file } = job;
         // In a pid namespace that we do not see, or ours.
         if pid.0 == 0 {
-            return Ok(None);
+            return Ok(Verdict::Passes);
         }
         let exe = std::fs::read_link(&file).map(|path| path.to_string_lossy().into_owned());
         let exe = exe.unwrap_or_default();
         if is_linker(&exe) {
-            return Ok(None);
+            // Half of all requests are about it.
+            return Ok(Verdict::PassesAlways);
         }
         let launch = Launch::read(pid).ok_or(Unreadable)?;
         // An interpreter or a dynamic linker is opened later in the same call, when the kernel holds a lock that attaching needs.
         if !launch.names(&file) {
-            return Ok(None);
+            return Ok(Verdict::Passes);
         }
         let arguments = launch.arguments().to_vec();
         let entry = entry(&exe, &arguments);
         let program = Program { name: cut(launch.name()), exe, entry, arguments };
         if !self.wanted.may_be(&program) {
-            return Ok(None);
+            return Ok(Verdict::Passes);
         }
-        let Some(glance) = Glance::take(&ProcRoot::live(), &self.boot, pid) else { return Ok(None) };
+        let Some(glance) = Glance::take(&ProcRoot::live(), &self.boot, pid) else {
+            return Ok(Verdict::Passes);
+        };
         let glance = glance.before(program);
-        Ok(self.wanted.is(&glance).then_some((request, glance)))
+        Ok(if self.wanted.is(&glance) { Verdict::Concerns((request, glance)) } else { Verdict::Passes })
     }
 
     fn hand_on(&self, pending: &Arc<PendingRequests>, (request, glance): Self::Found) -> bool {

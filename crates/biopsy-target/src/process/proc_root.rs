@@ -14,6 +14,9 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 /// Most bytes read of a small `/proc` file. The kernel makes them of at most a few KiB.
 pub(crate) const SMALL: usize = 64 * 1024;
 
+/// Most files of a process are smaller.
+const USUAL: usize = 2048;
+
 /// Where `/proc` and `/sys` are: the live ones, or a folder that a test built.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcRoot {
@@ -238,7 +241,8 @@ impl ProcessDir {
 }
 
 fn read_up_to(file: &File, limit: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // With room for all of it, it is read in one piece, and once more at its end.
+    let mut bytes = Vec::with_capacity(limit.min(USUAL));
     file.take(limit as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

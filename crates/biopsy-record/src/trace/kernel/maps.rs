@@ -42,10 +42,9 @@ pub(super) struct Maps {
 }
 
 impl Maps {
-    /// Makes them. `threads`: how many there are now; the table has room for several times as many.
-    pub(super) fn create(cpus: u32, threads: u32) -> io::Result<Self> {
+    /// Makes them. `threads`: how many there are now; the table has room for several times as many. `ring_bytes`: a power of two.
+    pub(super) fn create(cpus: u32, threads: u32, ring_bytes: u32) -> io::Result<Self> {
         let table = threads.saturating_mul(4).next_power_of_two().clamp(4096, 131_072);
-        let ring_bytes = biopsy_target::preflight::ring_bytes(cpus);
         let word = 4;
         Ok(Self {
             targets: Map::create(MapKind::Hash, "biopsy_targets", word, 4, 16_384)?,

@@ -90,8 +90,13 @@ pub(crate) struct KernelSession {
 impl KernelSession {
     /// Loads and attaches everything but the sampling program, which belongs to the caller's perf events.
     ///
-    /// `threads`: how many threads there are now; the table has room for several times as many. `wakeups`: also who woke whom.
-    pub(crate) fn start(cpus: u32, threads: u32, wakeups: bool) -> Result<Self, KernelError> {
+    /// `threads`: how many threads there are now; the table has room for several times as many. `ring_bytes`: of the buffer of records, a power of two. `wakeups`: also who woke whom.
+    pub(crate) fn start(
+        cpus: u32,
+        threads: u32,
+        ring_bytes: u32,
+        wakeups: bool,
+    ) -> Result<Self, KernelError> {
         if !cfg!(target_arch = "x86_64") {
             return Err(KernelError::Architecture);
         }
@@ -105,7 +110,7 @@ impl KernelSession {
         let room = LockedMemoryRoom::raise().ok();
         let limit = room.as_ref().and_then(LockedMemoryRoom::bytes);
 
-        let maps = Maps::create(cpus, threads).map_err(|source| match limit {
+        let maps = Maps::create(cpus, threads, ring_bytes).map_err(|source| match limit {
             Some(limit) if limits_maps(&source) => KernelError::LockedMemory { limit, source },
             _ => KernelError::Map(source),
         })?;
@@ -337,7 +342,8 @@ mod tests {
             return;
         }
         let cpus = biopsy_sys::limits::online_cpus().unwrap();
-        let mut session = KernelSession::start(u32::try_from(cpus.len()).unwrap(), 10, true).unwrap();
+        let mut session =
+            KernelSession::start(u32::try_from(cpus.len()).unwrap(), 10, 8 << 20, true).unwrap();
         session.set_wait_threshold(1_000_000).unwrap();
         session.add_target(std::process::id(), true).unwrap();
         let events: Vec<_> = cpus
