@@ -99,12 +99,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
     stop.check()
 }
 
-/// Each specimen with the command that runs it, and the names of those whose language is not there.
-fn build_all(
-    specimens: Vec<Specimen>,
-    folder: &Path,
-    stop: &Stop,
-) -> Outcome<(Vec<(Specimen, Command)>, Vec<String>)> {
+/// A specimen with the command that runs it.
+type Built = (Specimen, Command);
+
+/// What was built, and the names of those whose language is not there.
+fn build_all(specimens: Vec<Specimen>, folder: &Path, stop: &Stop) -> Outcome<(Vec<Built>, Vec<String>)> {
     let mut tools = BTreeMap::new();
     let mut built = Vec::new();
     let mut skipped = Vec::new();
