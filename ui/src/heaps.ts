@@ -26,7 +26,7 @@ function growth(of: Growth): HTMLElement {
     ? several
       ? null
       : h('p', { class: 'note' }, 'Two snapshots cannot tell a leak from a cache that fills: a third one, taken later, can.')
-    : h('p', { class: 'note' }, 'These are snapshots of different processes: what differs is not what one of them gained.');
+    : h('p', { class: 'note' }, 'These are snapshots of different processes, or do not say of which: what differs need not be what one of them gained.');
   const holders = table(
     [
       { title: 'More', numeric: true, cell: (one) => signed(change(one.retained), bytes(Math.abs(change(one.retained)))), sort: (one) => change(one.retained) },

@@ -78,13 +78,21 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
     }
     let begin = path_start(text, name.start);
     let before = &text[begin.saturating_sub(64)..begin];
+    let line = &before[before.iter().rposition(|b| *b == b'\n').map_or(0, |newline| newline + 1)..];
+    // `api key |value`, as tables are written that have no frame.
+    let is_frameless = is_table && line.iter().all(|b| b.is_ascii_alphanumeric() || *b == b' ');
     let before = if is_table { before.trim_ascii_end() } else { before };
-    let begins = if is_table { before.ends_with(b"|") } else { begin == 0 || before.ends_with(b"\n") };
+    let begins = match separator {
+        b'|' => before.ends_with(b"|") || is_frameless,
+        _ => begin == 0 || before.ends_with(b"\n"),
+    };
     let start = at + 1 + blanks(&text[at + 1..]);
     let line = &text[start..text.len().min(start + VALUE_MAX)];
     let end = line.iter().position(|b| *b == separator || matches!(b, b'\n' | b'\r'));
-    let end =
-        start + end.or_else(|| (!is_table && start + line.len() == text.len()).then_some(line.len()))?;
+    let end = start
+        + end.or_else(|| {
+            ((!is_table || is_frameless) && start + line.len() == text.len()).then_some(line.len())
+        })?;
     let end = start + text[start..end].trim_ascii_end().len();
     // A table has a cell behind it, and its cells are one word.
     let is_one = !text[start..end].contains(&b' ');
@@ -344,5 +352,14 @@ mod tests {
                 fields(text.as_bytes(), at);
             }
         }
+    }
+
+    #[test]
+    fn tables_may_have_no_frame() {
+        let text = "Variable name | Initial Value\napiKey |e9e0f062\nbaseUrl |https";
+        assert_eq!(of(text, "apiKey"), Some("e9e0f062"));
+        assert_eq!(of("courier auth token |hkCrESWv", "token"), Some("hkCrESWv"));
+        assert_eq!(of("grep token |sort -u", "token"), None);
+        assert_eq!(of("x = token |mask\n", "token"), None);
     }
 }

@@ -67,6 +67,11 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         }
         [b'=', b'=', b'=', ..] => 3,
         [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
+        // `token - 'x'`
+        [b'-', b' ', b'\'' | b'"' | b'`', ..] if text.get(at.wrapping_sub(1)) == Some(&b' ') => {
+            colon = true;
+            1
+        }
         // `<-` of R, `?=` of make, `!=`, `+=`.
         [b'<', b'-', ..] | [b'?' | b'!' | b'+', b'=', ..] => 2,
         [b'=', ..] => 1,
@@ -112,6 +117,11 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         if text.get(skip_blank(text, behind)) == Some(&b':') {
             return None;
         }
+    }
+    // `const apiKey =` with the value on the next line.
+    if line_ends && !quoted_key && text[..separator_end].ends_with(b"=") {
+        let next = skip_space(text, value);
+        value = Quote::at(text, next).map_or(value, |_| next);
     }
     if colon && let Some(block) = yaml_block(text, value) {
         return Some((block, How::Block, false));

@@ -481,7 +481,7 @@ pub(crate) fn entropy(value: &[u8]) -> f64 {
 
 /// Does the value look as the strength of its rule asks?
 pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
-    let value = trim_end_punctuation(value);
+    let value = trim_end_punctuation(value.trim_ascii());
     match strength {
         Strength::Any => !is_pointer(value),
         Strength::Mixed => {
@@ -519,6 +519,7 @@ fn is_token(value: &[u8]) -> bool {
                     | b'*'
             )
     });
+    let plain = plain || is_random_with_signs(value);
     if !plain || !letters || is_uuid(value) || is_pointer(value) || is_path(value) {
         return false;
     }
@@ -527,6 +528,14 @@ fn is_token(value: &[u8]) -> bool {
     }
     // Letters only: long, mixed, and not made of words.
     value.len() >= 20 && lower && upper && digits >= 1 && entropy(value) >= 3.5
+}
+
+/// `oauth2:dba06b506389c94f2bfc010f`, `4nXYKv]mHDeom5esert30Ea7]`: signs that code has, too, around what nobody writes by hand.
+fn is_random_with_signs(value: &[u8]) -> bool {
+    value.iter().all(|b| b.is_ascii_graphic() && !b"\"'`<>(){},;=\\".contains(b))
+        && memchr::memmem::find(value, b"://").is_none()
+        && (has_random_run(value, 8) || value.len() >= 16 && is_no_word(value))
+        && (has_random_run(value, 16) || is_no_word(value) || value.len() >= 20 && is_unspoken(value))
 }
 
 /// Has it a run of so many letters and digits that no words, dates and counters make?
@@ -543,7 +552,36 @@ pub(crate) fn has_random_run(value: &[u8], least: usize) -> bool {
     })
 }
 
-/// Hex of 32 digits or more, or base64 that uses its alphabet.
+/// `wdvnousa87acfxp9ioasrea4tbeasrfa`: small or capital letters and digits that are no hex and stand in no order of a language.
+fn is_random_of_one_case(body: &[u8]) -> bool {
+    let is_of_run = |run: &[u8]| {
+        run.len() >= 20
+            && has_random_run(run, 20)
+            && !run.iter().all(u8::is_ascii_hexdigit)
+            && bits_per_pair(run).is_some_and(|bits| bits >= 5.0)
+    };
+    let runs = || body.split(|b| !b.is_ascii_alphanumeric());
+    body.len() >= 24
+        && (body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b':'))
+            && runs().any(is_of_run)
+            || is_of_groups(body)
+            || body.iter().all(u8::is_ascii_alphabetic) && is_no_name(body) && is_unspoken(body))
+}
+
+/// `2FTJTA1C-BXO0DV4J-HGTP9E62-QHQSILY1`: groups of one length, as keys of licences have them.
+fn is_of_groups(body: &[u8]) -> bool {
+    let mut groups = body.split(|b| *b == b'-');
+    let first = groups.next().map_or(0, <[u8]>::len);
+    let others = groups.clone().count();
+    first >= 5
+        && others >= 2
+        && groups.all(|group| group.len() == first)
+        && body.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'-')
+        && body.iter().filter(|b| b.is_ascii_digit()).count() >= 4
+        && !body.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-')
+}
+
+/// Hex of 32 digits or more, base64 that uses its alphabet, or long runs of one case.
 fn is_random(value: &[u8]) -> bool {
     let body = value.strip_suffix(b"==").or_else(|| value.strip_suffix(b"=")).unwrap_or(value);
     let digits = body.iter().filter(|b| b.is_ascii_digit()).count();
@@ -554,13 +592,14 @@ fn is_random(value: &[u8]) -> bool {
     let upper = body.iter().filter(|b| b.is_ascii_uppercase()).count();
     let alphabet = body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-'));
     let separators = body.iter().filter(|b| matches!(b, b'/' | b'-' | b'_' | b'+')).count();
-    alphabet
-        && body.len() >= 20
-        && digits >= 2
-        && lower >= 3
-        && upper >= 3
-        && separators * 8 <= body.len()
-        && entropy(body) >= 3.5
+    is_random_of_one_case(body)
+        || alphabet
+            && body.len() >= 20
+            && digits >= 2
+            && lower >= 3
+            && upper >= 3
+            && separators * 8 <= body.len()
+            && entropy(body) >= 3.5
 }
 
 #[cfg(test)]
