@@ -4,6 +4,7 @@ use crate::findings::dotnet::{code, in_table};
 use crate::findings::finding::{Evidence, Value};
 use crate::findings::incident::Incident;
 use crate::runtimes::{RuntimePlace, RuntimeSummary};
+use crate::whose::dotnet;
 use crate::words::{bytes, percent};
 use rustc_hash::FxHashMap;
 
@@ -39,7 +40,8 @@ fn of_type(summary: &RuntimeSummary, of: &str, least: f64) -> Option<Allocated> 
     for (number, row) in summary.allocations.iter().enumerate().filter(|(_, row)| is_same(of, &row.type_name))
     {
         all = all.saturating_add(row.bytes);
-        if !row.place.function.is_empty() {
+        // An address names nobody.
+        if !row.place.function.is_empty() && !dotnet::is_address(&row.place.function) {
             let (sum, _) = places.entry(&row.place).or_insert((0, number));
             *sum = sum.saturating_add(row.bytes);
         }
@@ -142,6 +144,10 @@ mod tests {
         assert!(text.contains("of `App.Entry`"), "{text}");
         assert!(found(&rows, &["App.Entry"], 8).is_none(), "another process");
         assert!(found(&rows, &["App.Z"], 7).is_none(), "not seen");
+        assert!(
+            found(&[("App.Entry", "0x7fe256d656fe", 70)], &["App.Entry"], 7).is_none(),
+            "an address names nobody"
+        );
         let spread: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|place| ("App.Entry", place, 10)).to_vec();
         assert!(found(&spread, &["App.Entry"], 7).is_none(), "no place has much of it");
         let likely = found(&[("App.Likely", "App.Fill", 9)], &["App.Entry"], 7).expect("a place");

@@ -64,7 +64,7 @@ pub(crate) fn is_application(name: &str) -> bool {
 }
 
 /// An address that nobody knew a name for.
-fn is_address(name: &str) -> bool {
+pub(crate) fn is_address(name: &str) -> bool {
     name.starts_with("0x")
 }
 
