@@ -46,7 +46,6 @@ fn event_threads(pid: u32) -> usize {
     names.filter(|name| name.starts_with(b".NET EventPipe")).count()
 }
 
-/// Waits until something is so.
 /// The process as it is when nothing of an earlier conversation is left: the runtime closes its end a moment after we do.
 fn at_rest(pid: u32) -> Survival {
     for _ in 0..100 {
@@ -59,6 +58,7 @@ fn at_rest(pid: u32) -> Survival {
     panic!("process {pid} does not come to rest");
 }
 
+/// Waits until something is so.
 fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !check() {
@@ -105,6 +105,8 @@ fn each_version_says_who_it_is_and_streams_until_it_is_told_to_stop() {
             assert_eq!(bytes.last(), Some(&1), "{runtime}: the end is written too");
             eventually("the end of the session's thread", || event_threads(target.pid()) == threads);
             if let Some(survival) = survival {
+                // The runtime closes its end of the session a moment after we do.
+                eventually("the process as before", || survival.differences().is_empty());
                 survival.assert_unharmed();
             }
         }

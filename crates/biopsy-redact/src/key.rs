@@ -115,7 +115,8 @@ impl KeyRule {
                 && !is_variable(text, value, word)
                 && (!is_own_name(text, value, word) || !is_declaration(text, value.range.start))
                 && !is_metavariable(text, value, word)
-                && !is_mentioned(text, &name, &part, value)
+                && (plausible::is_random_with_brackets(&text[value.range.clone()])
+                    || !is_mentioned(text, &name, &part, value))
         });
         if self.strength == Strength::Any && place.whole_line {
             for value in values.iter_mut().filter(|value| !value.quoted) {
@@ -176,10 +177,12 @@ impl KeyRule {
         if value.quoted && bytes.contains(&b'|') && plausible::is_code(bytes, lists) {
             return false;
         }
-        if !value.quoted && (is_remark(text, value.range.start) || is_source(text, &value.range)) {
-            return false;
-        }
-        if !value.quoted && plausible::is_code(bytes, lists) {
+        let may_be_code = !value.quoted && !plausible::is_random_with_brackets(bytes);
+        if may_be_code
+            && (is_remark(text, value.range.start)
+                || is_source(text, &value.range)
+                || plausible::is_code(bytes, lists))
+        {
             return false;
         }
         let (prose, compared) = match how {

@@ -519,7 +519,7 @@ fn is_token(value: &[u8]) -> bool {
                     | b'*'
             )
     });
-    let plain = plain || is_random_with_signs(value);
+    let plain = plain || is_random_with_signs(value) || is_random_with_brackets(value);
     if !plain || !letters || is_uuid(value) || is_pointer(value) || is_path(value) {
         return false;
     }
@@ -528,6 +528,32 @@ fn is_token(value: &[u8]) -> bool {
     }
     // Letters only: long, mixed, and not made of words.
     value.len() >= 20 && lower && upper && digits >= 1 && entropy(value) >= 3.5
+}
+
+/// `Ys(7#>e*ky.wQeL9Q`: a password with the signs of code, in which no name of code stands.
+pub(crate) fn is_random_with_brackets(value: &[u8]) -> bool {
+    const SIGNS: &[u8] = b"()[]{}<>=;,|`";
+    let rest: Vec<u8> = value.iter().copied().filter(|b| !SIGNS.contains(b)).collect();
+    let has = |of: fn(&u8) -> bool| rest.iter().any(of);
+    let is_expression =
+        [&b"a-z"[..], b"A-Z", b"0-9", b"(?"].iter().any(|part| memchr::memmem::find(value, part).is_some());
+    // `getPassword(a1,b2)`: a call by a name.
+    let head = value.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+    let is_call = head >= 3
+        && value.get(head).is_some_and(|b| b"([{<".contains(b))
+        && trim_end_punctuation(value).last().is_some_and(|b| b")]}>".contains(b))
+        && !is_unspoken(&value[..head])
+        && !is_scrambled(&value[..head]);
+    value.len() <= 64
+        && !is_expression
+        && !is_call
+        && rest.len() < value.len()
+        && rest.len() >= 8
+        && value.iter().all(u8::is_ascii_graphic)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && (has(u8::is_ascii_digit) && is_scrambled(&rest)
+            || bits_per_pair(&rest).is_some_and(|bits| bits >= 5.25))
 }
 
 /// `oauth2:dba06b506389c94f2bfc010f`, `4nXYKv]mHDeom5esert30Ea7]`: signs that code has, too, around what nobody writes by hand.

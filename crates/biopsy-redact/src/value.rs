@@ -249,7 +249,7 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
             }
             b'&' => {
                 query
-                    || pair_follows(text, at + 1)
+                    || is_parameter(text, at + 1)
                     || Quote::at(text, at).is_some()
                     || text[at..].starts_with(b"&lt;")
             }
@@ -372,6 +372,15 @@ fn pair_follows(text: &[u8], at: usize) -> bool {
         .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b' ' | b'"' | b'\''))
         .count();
     name > 0 && matches!(rest.get(name), Some(b'=' | b':')) && rest[0] != b' '
+}
+
+/// `name=` follows, and not `A:?`: what stands behind `&`.
+fn is_parameter(text: &[u8], at: usize) -> bool {
+    let name = text[at.min(text.len())..]
+        .iter()
+        .take(64)
+        .take_while(|b| b.is_ascii_alphanumeric() || b"_-.".contains(b));
+    pair_follows(text, at) && text.get(at + name.count()) != Some(&b':')
 }
 
 /// Is the bracket that `close` closes open in front of the key, on its line?
