@@ -91,6 +91,7 @@ impl FindingId {
             Self::BadPointer => crash::BAD_POINTER,
             Self::Abort => crash::ABORT,
             Self::FatalSignal => crash::FATAL_SIGNAL,
+            Self::HeldUp => hang::HELD_UP,
             Self::EqualThreads => hang::EQUAL_THREADS,
             Self::UnhandledException => crash::UNHANDLED_EXCEPTION,
             Self::FullChannel => hang::FULL_CHANNEL,

@@ -93,10 +93,13 @@ const ROWS: &[Row] = &[
             WaitingOperations,
             FullChannel,
             FinalizerBlocked,
+            HeldUp,
         ],
         How::Silences,
         &[StuckWait],
     ),
+    row(&[HeldUp], How::Silences, &[EqualThreads]),
+    row(&[Deadlock, LockQueue, AbandonedLock, OrphanedLock, NeverWoken], How::Silences, &[HeldUp]),
     // Time says that and since when threads wait, memory says for whom.
     row(
         &[Deadlock, OrphanedLock, AbandonedLock, NeverWoken],

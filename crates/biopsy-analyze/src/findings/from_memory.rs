@@ -9,7 +9,7 @@ use biopsy_model::look::{Look, LookFinding};
 use biopsy_model::{MonoNanos, Pid};
 
 /// Findings that a recording of time cannot make. What threads do and what memory is, it shows better.
-const KEPT: [FindingId; 14] = [
+const KEPT: [FindingId; 15] = [
     FindingId::Deadlock,
     FindingId::OrphanedLock,
     FindingId::AbandonedLock,
@@ -21,6 +21,7 @@ const KEPT: [FindingId; 14] = [
     FindingId::StrandDeadlock,
     FindingId::StrandsWait,
     FindingId::NeverWoken,
+    FindingId::HeldUp,
     FindingId::StuckWait,
     FindingId::SilentPeer,
     FindingId::WaitsForProcess,

@@ -172,6 +172,8 @@ finding_ids! {
     Abort = "abort",
     /// The process died of another signal.
     FatalSignal = "fatal-signal",
+    /// Threads wait in one place in the middle of their work.
+    HeldUp = "held-up",
     /// Many threads stand in the same place.
     EqualThreads = "equal-threads",
     /// A .NET process died of an exception.

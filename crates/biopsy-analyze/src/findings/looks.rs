@@ -25,6 +25,7 @@ pub(super) fn settle(analysis: &DumpAnalysis, findings: &mut [Finding]) {
             | FindingId::OrphanedLock
             | FindingId::WaitsForProcess
             | FindingId::FinalizerBlocked
+            | FindingId::HeldUp
             | FindingId::EqualThreads => say(analysis, looks, finding, &referred(analysis, finding)),
             _ => {}
         }

@@ -139,13 +139,23 @@ pub(super) const STRANDS_WAIT: About = About {
     to_do: &["Look at who receives, or holds the lock, and what that one waits for"],
 };
 
-pub(super) const EQUAL_THREADS: About = About {
-    means: "Many threads stand in the same place. A pool that waits for work looks like this; so do threads that pile up behind something.",
+pub(super) const HELD_UP: About = About {
+    means: "Several threads wait in one place, and not where workers rest: far below them is the request or task that they were at. Each needs \
+            what somebody else has: a row of a table, an entry of a cache, a connection of a pool.",
     said: &[of_memory(
-        "20 threads or more stand in the same place (notice, warning from 200); 4 or more wait in the same place at a lock, condition or \
-         other futex with 8 functions of the program below it, which is the middle of work (notice)",
+        "4 threads or more with equal stacks wait at a lock, condition or other futex with 8 functions of the program below it (notice)",
         "stacks",
     )],
+    disproved_by: "It is where its workers rest, deep in a framework that counts as the program's own; or a second look finds them elsewhere.",
+    to_do: &[
+        "Look at the threads that are named as being at work, too: one of them may have what is waited for",
+        "Ask the program for its own locks (`SHOW ENGINE INNODB STATUS`, `pg_locks`)",
+    ],
+};
+
+pub(super) const EQUAL_THREADS: About = About {
+    means: "Many threads stand in the same place. A pool that waits for work looks like this; so do threads that pile up behind something.",
+    said: &[of_memory("20 threads or more stand in the same place (warning from 200)", "stacks")],
     disproved_by: "It is the place where the pool waits for work.",
     to_do: &["Compare with a second look: do they grow, and do they still stand there?"],
 };

@@ -132,6 +132,7 @@ pub(super) const OF_DUMP: &[OfDump] = &[
     dump::inferred::pool_starvation::find,
     dump::stuck_wait::find,
     dump::inferred::stuck_wait::find,
+    dump::held_up::find,
     dump::equal_threads::find,
     dump::many_threads::find,
     dump::running::find,

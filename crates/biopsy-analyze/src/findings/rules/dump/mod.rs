@@ -8,6 +8,7 @@ pub(super) mod deadlock;
 pub(super) mod equal_threads;
 pub(super) mod finalizer_blocked;
 pub(super) mod full_channel;
+pub(super) mod held_up;
 pub(super) mod incomplete_dump;
 pub(super) mod inferred;
 pub(super) mod lock_queue;

@@ -213,8 +213,8 @@ fn equal_threads() {
 }
 
 #[test]
-fn threads_that_pile_up_in_the_middle_of_their_work() {
-    let id = FindingId::EqualThreads;
+fn threads_that_are_held_up_in_the_middle_of_their_work() {
+    let id = FindingId::HeldUp;
     let piled = |count: usize, functions: usize, wait: WaitKind| {
         let mut analysis = crowd(count + 2);
         analysis.threads.iter_mut().take(count).for_each(|thread| thread.state = waits(wait));
