@@ -157,6 +157,13 @@ const SAID_ONCE: &[(FindingId, FindingId)] = &[
     (WaitingOperations, StuckWait),
     (FullChannel, StuckWait),
     (FinalizerBlocked, StuckWait),
+    (HeldUp, StuckWait),
+    (HeldUp, EqualThreads),
+    (Deadlock, HeldUp),
+    (LockQueue, HeldUp),
+    (AbandonedLock, HeldUp),
+    (OrphanedLock, HeldUp),
+    (NeverWoken, HeldUp),
 ];
 
 #[test]
