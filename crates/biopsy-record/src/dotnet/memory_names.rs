@@ -20,8 +20,11 @@ const MOST: usize = 200_000;
 const AT_ONCE: usize = 2_000;
 /// Between two rounds. A program that dies of an exception is gone some 100 ms after it was told of.
 const EVERY: Duration = Duration::from_millis(100);
-/// A runtime that cannot be opened may be starting.
+/// A runtime that cannot be opened may be starting: it is tried so often in a row, and then each time what was not named is asked again.
 const TRIES: u32 = 10;
+/// What has no name is asked again, so often at most and once at the end: the runtime may have been about to enter it into its tables.
+const AGAIN: u32 = 5;
+const AGAIN_EVERY: Duration = Duration::from_secs(1);
 /// Pages of the process that are kept.
 const CACHED_BYTES: usize = 8 << 20;
 
@@ -34,6 +37,9 @@ pub(crate) struct MemoryNames {
     names: FxHashMap<Avma, Option<Function>>,
     pending: Vec<Avma>,
     round: Instant,
+    /// What was asked for and got no name.
+    unnamed: Vec<Avma>,
+    asked_again: u32,
 }
 
 impl MemoryNames {
@@ -45,6 +51,8 @@ impl MemoryNames {
             names: FxHashMap::default(),
             pending: Vec::new(),
             round: Instant::now(),
+            unnamed: Vec::new(),
+            asked_again: 0,
         }
     }
 
@@ -62,7 +70,12 @@ impl MemoryNames {
 
     /// Names what has come, now and then.
     pub(crate) fn tick(&mut self) {
-        if !self.pending.is_empty() && self.round.elapsed() >= EVERY {
+        let since = self.round.elapsed();
+        let is_done = self.pending.is_empty() || self.runtimes.is_empty() && self.tries >= TRIES;
+        if is_done && self.asked_again < AGAIN && since >= AGAIN_EVERY {
+            self.ask_again();
+        }
+        if !self.pending.is_empty() && since >= EVERY {
             self.round = Instant::now();
             self.name_some(AT_ONCE);
         }
@@ -70,7 +83,16 @@ impl MemoryNames {
 
     /// Names what is left, as far as the process is still there.
     pub(crate) fn finish(&mut self) {
+        self.ask_again();
         self.name_some(usize::MAX);
+    }
+
+    fn ask_again(&mut self) {
+        if !self.unnamed.is_empty() || !self.pending.is_empty() && self.runtimes.is_empty() {
+            self.asked_again += 1;
+            self.tries = self.tries.min(TRIES - 1);
+            self.pending.append(&mut self.unnamed);
+        }
     }
 
     fn name_some(&mut self, most: usize) {
@@ -82,8 +104,9 @@ impl MemoryNames {
         self.runtimes.iter().for_each(Runtime::forget);
         let from = self.pending.len().saturating_sub(most);
         for address in self.pending.split_off(from) {
-            if let Some(function) = ManagedUnwind::new(self.runtimes.iter()).name(address) {
-                self.names.insert(address, Some(function));
+            match ManagedUnwind::new(self.runtimes.iter()).name(address) {
+                Some(function) => _ = self.names.insert(address, Some(function)),
+                None => self.unnamed.push(address),
             }
         }
     }
