@@ -1,10 +1,11 @@
 //! Goroutines in the text of `stacks` and in JSON.
 
-use biopsy_analyze::dump::{DumpFacts, DumpThread, StackGroup};
-use biopsy_analyze::{Diagnosis, analyze_image};
-use biopsy_model::Tid;
+use biopsy_analyze::dump::{DumpFacts, DumpThread, FrameRow, StackGroup};
+use biopsy_analyze::{Diagnosis, Whose, analyze_image};
 use biopsy_model::stack::StackEnd;
+use biopsy_model::{Avma, Tid};
 use biopsy_report::{StacksOptions, render_json, render_stacks};
+use biopsy_stacks::unwind::FoundBy;
 
 #[test]
 fn goroutines_are_shown_with_what_they_wait_for_and_who_has_it() {
@@ -68,5 +69,47 @@ fn native_frames_of_a_language_are_shown_where_they_are_asked_for() {
         assert!(!shown.contains(left_out), "{shown}");
         let strands = shown.find("4 goroutines in").expect("they are there");
         assert!(shown.find("idle (77)").expect("the thread is there") > strands, "{shown}");
+    }
+    // An extension, or C that Go called, is nowhere else.
+    let frame = |function: &str, module: &str, whose| FrameRow {
+        function: Some(function.to_owned()),
+        inlined: false,
+        managed: false,
+        whose,
+        module: module.to_owned(),
+        offset: 0,
+        start: None,
+        address: Avma(0),
+        source: None,
+        found: FoundBy::UnwindInfo,
+        repeats: (1, 1),
+        skipped: 0,
+    };
+    let server = String::from_utf8(analysis.strands[0].runtime.path.clone()).expect("a name");
+    let server = server.rsplit('/').next().expect("a name");
+    for (frames, hidden) in [
+        (
+            vec![frame("poll", "libc.so.6", Whose::Plumbing), frame("runtime.mcall", server, Whose::Library)],
+            true,
+        ),
+        (
+            vec![
+                frame("poll", "libc.so.6", Whose::Plumbing),
+                frame("PQgetResult", "libpq.so.5", Whose::Library),
+            ],
+            false,
+        ),
+        (
+            vec![
+                frame("wait_in_c", server, Whose::Library),
+                frame("runtime.asmcgocall.abi0", server, Whose::Library),
+            ],
+            false,
+        ),
+    ] {
+        analysis.groups[0].frames = frames;
+        let options = StacksOptions { width: Some(160), color: false, all: false, native: false, frames: 20 };
+        let text = render_stacks(&analysis, options);
+        assert_eq!(text.contains(left_out), hidden, "{text}");
     }
 }

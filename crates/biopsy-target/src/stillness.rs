@@ -69,29 +69,25 @@ pub fn has_strands(kind: RuntimeKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
+    use std::process::{Command, Stdio};
     use std::time::Duration;
 
     #[test]
-    fn a_thread_that_waits_for_another_is_seen_and_one_that_sleeps_is_not() {
-        let (ready, is_ready) = channel();
-        let (end, ended) = channel::<()>();
-        let waiter = std::thread::spawn(move || {
-            ready.send(()).expect("the test listens");
-            let _ = ended.recv();
-        });
-        let sleeper = std::thread::spawn(|| std::thread::sleep(Duration::from_millis(700)));
-        is_ready.recv().expect("it begins");
-        std::thread::sleep(Duration::from_millis(100));
-        let stillness = Stillness::begin(Pid(std::process::id()));
-        std::thread::sleep(Duration::from_millis(200));
-        // Kernels that do not count tell nothing.
-        if let Some(still) = stillness.read() {
-            assert!(still.waiting >= 1, "{still:?}");
-        }
-        drop(end);
-        waiter.join().expect("it ends");
-        sleeper.join().expect("it ends");
+    fn who_waits_for_another_is_seen_and_who_sleeps_is_not() {
+        let waiting = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            let mut child = command.args(arguments).stdin(Stdio::piped()).spawn().expect("it starts");
+            std::thread::sleep(Duration::from_millis(200));
+            let stillness = Stillness::begin(Pid(child.id()));
+            std::thread::sleep(Duration::from_millis(200));
+            let still = stillness.read();
+            child.kill().expect("it runs");
+            child.wait().expect("it ends");
+            // Kernels that do not count tell nothing.
+            still.map(|still| still.waiting)
+        };
+        assert!(waiting("cat", &[]).is_none_or(|count| count == 1), "it reads what nobody writes");
+        assert!(waiting("sleep", &["60"]).is_none_or(|count| count == 0));
     }
 
     #[test]

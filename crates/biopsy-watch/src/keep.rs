@@ -67,7 +67,7 @@ impl WallClock {
         Self { begun: now, set: VecDeque::new() }
     }
 
-    /// Looks whether it was set. Done whenever a result was made, what a result's time means is known.
+    /// Looks whether it was set since the last look. To be called often: what the time of a result means is known from then on.
     pub fn look(&mut self, now: Clocks) {
         let last = self.set.back().unwrap_or(&self.begun);
         if last.wall_at(now.moment).abs_diff(now.wall) > DRIFT {

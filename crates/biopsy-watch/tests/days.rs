@@ -1,68 +1,26 @@
 //! Days that are out of the ordinary: what waits for days, moments that come together, a disk that is nearly full, a machine that
 //! sleeps, clocks that are set.
 
-use std::path::PathBuf;
+mod made;
+
 use std::time::Duration;
 
-use biopsy_model::{BootId, Pid, ProcessKey};
-use biopsy_watch::engine::{Decision, Disk, Fire};
+use biopsy_watch::engine::{Disk, Fire};
 use biopsy_watch::keep::{Clocks, Kept, Policy, WallClock, to_remove};
-use biopsy_watch::{Engine, Held, Layer, Moment, Observed, Outcome, Settings};
+use biopsy_watch::{Engine, Held, Observed, Outcome, Settings};
+use made::{PLENTY, at, fires, held};
 use proptest::prelude::*;
 
-const PLENTY: Disk = Disk { free: u64::MAX };
 const FULL: Disk = Disk { free: 0 };
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
 fn rule(more: &str) -> Settings {
-    let text =
-        format!("{{\"watch\": {{\"rules\": {{\"r\": {{\"who\": {{\"name\": \"worker\"}}, {more}}}}}}}}}");
-    let layer = Layer::parse("user", PathBuf::from("x.json"), text).expect("it is JSON");
-    let (settings, problems) = Settings::of(&[layer], &|_, _| Ok(()));
-    assert!(problems.is_empty(), "{problems:?}");
-    settings
-}
-
-fn at(seconds: u64) -> Moment {
-    Moment(Duration::from_secs(seconds))
+    made::rule(&format!(", {more}"))
 }
 
 fn worker(pid: u32) -> Observed {
-    Observed {
-        key: ProcessKey { boot_id: BootId::default(), pid: Pid(pid), start_ticks: pid.into() },
-        is_held: false,
-        parent: Pid(1),
-        name: "worker".to_owned(),
-        exe: "/usr/bin/worker".to_owned(),
-        entry: None,
-        arguments: vec!["worker".to_owned()],
-        uid: 1000,
-        user: "ann".to_owned(),
-        unit: None,
-        container: None,
-        parent_names: Vec::new(),
-        age: Duration::ZERO,
-        cpu: Duration::ZERO,
-        resident_bytes: 0,
-        threads: 1,
-    }
-}
-
-fn fires(decisions: Vec<Decision>) -> Vec<Fire> {
-    let fire = |decision| match decision {
-        Decision::Fire(fire) => Some(fire),
-        Decision::Held { .. } => None,
-    };
-    decisions.into_iter().filter_map(fire).collect()
-}
-
-fn held(decisions: &[Decision]) -> Vec<Held> {
-    let held = |decision: &Decision| match decision {
-        Decision::Held { why, .. } => Some(*why),
-        Decision::Fire(_) => None,
-    };
-    decisions.iter().filter_map(held).collect()
+    made::worker(pid, 0)
 }
 
 /// Servers that were started over three days all crash in one hour: there are as many results as there may be in a day.

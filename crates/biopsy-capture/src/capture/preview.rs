@@ -19,10 +19,10 @@ use super::record::log_config;
 pub enum Coming {
     /// It is never stopped.
     Nothing,
-    /// It is not known yet: the program is not started.
-    Unknown,
+    /// The program is not started, so nothing can be predicted: longer than this it never stands still.
+    AtMost(Duration),
     /// It stands still once for what its memory says; for as long as is predicted now, or not at all, and why.
-    Frozen(StacksWish, Result<Duration, String>),
+    Frozen(Result<Duration, String>),
 }
 
 /// What the end of the recording would do to the target, predicted now.
@@ -38,9 +38,9 @@ pub fn coming(plan: &CapturePlan) -> Result<Coming, Failure> {
     match &plan.whom {
         Whom::Running(text) => {
             let target = target::find(text)?;
-            Ok(Coming::Frozen(plan.stacks, forecast(&target.info, max_pause)))
+            Ok(Coming::Frozen(forecast(&target.info, max_pause)))
         }
-        Whom::Started(_) | Whom::Held(_) => Ok(Coming::Unknown),
+        Whom::Started(_) | Whom::Held(_) => Ok(Coming::AtMost(max_pause)),
     }
 }
 

@@ -33,6 +33,9 @@ const METHODS: usize = 5;
 /// Locks that a thread holds, at most.
 const HELD: usize = 6;
 
+/// Functions of Go's runtime below which C is at work, in the same file.
+const CALLS_OF_C: [&str; 2] = ["runtime.cgocall", "runtime.asmcgocall"];
+
 const BOLD: &str = "1";
 const DIM: &str = "2";
 const RED: &str = "1;31";
@@ -271,20 +274,34 @@ impl Out {
 }
 
 /// Its native frames say nothing that the strands of a language do not say better: they are an interpreter or a runtime at work, and
-/// neither an extension nor code of the program that is in none of the strands.
+/// the C library below it. Code of an extension is shown, and of the program where it is in none of the strands.
 fn is_of_language(analysis: &DumpAnalysis, group: &StackGroup) -> bool {
-    let strands = || analysis.strands.iter().flat_map(|one| &one.runtime.strands);
+    let runtimes = || analysis.strands.iter().map(|one| &one.runtime);
+    let strands = || runtimes().flat_map(|runtime| &runtime.strands);
     if group.crashed || strands().next().is_none() {
         return false;
     }
-    let is_go = analysis.strands.iter().any(|one| one.runtime.kind == RuntimeKind::Go);
+    let is_go = runtimes().any(|runtime| runtime.kind == RuntimeKind::Go);
+    let is_of_runtime = |row: &FrameRow| {
+        // What is compiled at run time is in no file.
+        row.module.is_empty() || runtimes().any(|runtime| row.module.as_bytes() == file_name(&runtime.path))
+    };
+    let is_plain = |row: &FrameRow| {
+        let calls_c =
+            row.function.as_deref().is_some_and(|name| CALLS_OF_C.iter().any(|one| name.starts_with(one)));
+        !calls_c && (row.whose == Whose::Plumbing || is_of_runtime(row))
+    };
     let has_own = group.frames.iter().any(|row| row.whose == Whose::Program);
     let shown_there = |index: &usize| {
         let tid = analysis.threads.get(*index).map(|thread| thread.tid);
         tid.is_some() && strands().any(|strand| strand.tid == tid && !strand.frames.is_empty())
     };
     // Code in Go is in both.
-    if has_own { is_go && group.members.iter().all(shown_there) } else { true }
+    group.frames.iter().all(is_plain) && (!has_own || is_go && group.members.iter().all(shown_there))
+}
+
+fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
 fn ids(threads: &[&DumpThread]) -> String {

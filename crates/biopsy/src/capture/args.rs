@@ -110,7 +110,7 @@ pub(crate) struct CaptureArgs {
     pub(crate) stacks: bool,
     /// Never freeze a process. Without it, a capture freezes those once at its end that did not move, where nothing that was recorded
     /// says why and they are predicted to stand still for less than 5 ms; a trace freezes none.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "snapshots")]
     pub(crate) never_stop: bool,
     /// Take so many snapshots of the target's memory while recording: one at the end, one at the beginning, the others between, which
     /// needs `--for`. Three tell what leaks; with `--allocations`, who allocated it.

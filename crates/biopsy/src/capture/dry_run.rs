@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use biopsy_capture::Failure;
-use biopsy_capture::capture::{CapturePlan, Coming, StacksWish, UNASKED_PAUSE, coming, preview};
+use biopsy_capture::capture::{CapturePlan, Coming, StacksWish, coming, preview};
 use biopsy_capture::words::pause_text;
 use serde::Serialize;
 
@@ -98,15 +98,14 @@ fn stacks(wish: StacksWish, coming: Coming) -> Stacks {
     let (mut predicted_pause_ms, mut refused) = (None, None);
     let text = match coming {
         Coming::Nothing => "no process is stopped".to_owned(),
-        Coming::Unknown => {
-            let most = pause_text(UNASKED_PAUSE);
-            format!("it may stand still once, for less than {most}{condition}")
+        Coming::AtMost(most) => {
+            format!("it may stand still once, for {} at most as predicted then{condition}", pause_text(most))
         }
-        Coming::Frozen(_, Ok(pause)) => {
+        Coming::Frozen(Ok(pause)) => {
             predicted_pause_ms = Some(pause.as_secs_f64() * 1e3);
             format!("it stands still once, for {} as predicted now{condition}", pause_text(pause))
         }
-        Coming::Frozen(_, Err(why)) => {
+        Coming::Frozen(Err(why)) => {
             let text = format!("it would not be frozen: {why}");
             refused = Some(why);
             text

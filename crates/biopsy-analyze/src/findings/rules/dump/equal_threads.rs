@@ -10,6 +10,7 @@ use crate::words::threads;
 const TELLING: usize = 3;
 /// Threads in one place: pools of workers at rest have tens.
 const EQUAL: [usize; 3] = [usize::MAX, 200, 20];
+
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let (index, group) = largest(analysis, |group| group.depth >= TELLING)?;
     let severity = grade(group.members.len(), EQUAL)?;

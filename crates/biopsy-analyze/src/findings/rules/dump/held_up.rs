@@ -2,7 +2,7 @@
 //! Whoever has it is most often at work, too.
 
 use super::equal_threads::{largest, plural};
-use crate::dump::{DumpAnalysis, StackGroup, WaitKind};
+use crate::dump::{DumpAnalysis, DumpThread, StackGroup, WaitKind};
 use crate::findings::dump::{NAMED, at, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity};
@@ -10,7 +10,7 @@ use crate::whose::Whose;
 use crate::words::{shorten, threads};
 
 /// Functions of the program below the wait, from which on a thread is in the middle of something: a worker at rest stands in two to
-/// five (its body, the loop, the taking of work; MariaDB, PostgreSQL, Redis, nginx, libuv).
+/// five (its body, the loop, the taking of work; of MariaDB).
 const AT_WORK: usize = 8;
 /// So many in one place, and in the middle of work, wait for something that one of the others has.
 const HELD_UP: usize = 4;
@@ -37,6 +37,12 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     let others = analysis.groups.iter().filter(|other| *other != group && at_work(other));
     let others = others.flat_map(|other| &other.members).filter_map(|index| analysis.threads.get(*index));
+    // Who waits for the next request stands as deep, and is at rest.
+    let is_served = |thread: &&DumpThread| {
+        let wait = thread.state.wait();
+        !matches!(wait, Some(WaitKind::Input | WaitKind::Connection | WaitKind::Events))
+    };
+    let others = others.filter(is_served);
     let others: Vec<String> = others
         .take(NAMED)
         .map(|thread| {
@@ -65,8 +71,8 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
             analysis.threads.len()
         ),
         explanation: "They have work and do not get on: each needs what somebody else has or is about to give, a lock of the program's own \
-                      making for example (rows of a table, an entry of a cache, a connection of a pool). Memory does not say who that is; it \
-                      may be a thread that is in the middle of its work, too."
+                      making for example (rows of a table, an entry of a cache, a connection of a pool). Memory does not say who that is: a \
+                      thread that is in the middle of its work, too, or one that rests with something begun (a transaction that its client left open)."
             .to_owned(),
         evidence,
         next_steps: steps(&[
