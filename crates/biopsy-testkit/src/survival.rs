@@ -34,14 +34,20 @@ struct State {
 }
 
 impl Survival {
-    /// Looks at the process now.
+    /// Looks at the process now, or as soon as its first thread does not start another.
     ///
     /// # Panics
     ///
     /// Where there is no such process.
     #[must_use]
     pub fn before(pid: u32) -> Self {
-        let before = State::of(pid).unwrap_or_else(|| panic!("process {pid} is gone before the test began"));
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let look = || State::of(pid).unwrap_or_else(|| panic!("process {pid} is gone before the test began"));
+        let mut before = look();
+        while before.starts_a_thread() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+            before = look();
+        }
         Self { pid, before, folders: Vec::new(), stable_threads: true, stable_files: true }
     }
 
@@ -170,6 +176,17 @@ impl State {
             settings,
             status,
         })
+    }
+}
+
+impl State {
+    /// Whether the first thread blocks even the signals that the C library keeps for itself (32 and 33), as it does for the moment in
+    /// which it starts a thread.
+    fn starts_a_thread(&self) -> bool {
+        let blocked =
+            self.status.iter().find(|(name, _)| *name == "SigBlk").and_then(|(_, mask)| mask.as_deref());
+        let own = 0b11 << 31;
+        blocked.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask & own == own)
     }
 }
 

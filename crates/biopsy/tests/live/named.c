@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+static pthread_barrier_t named;
+
 static void *other(void *name) {
     prctl(PR_SET_NAME, name);
-    say_ready();
+    pthread_barrier_wait(&named);
     for (;;) pause();
 }
 
@@ -18,7 +20,10 @@ int main(int count, char **arguments) {
     map[0] = 1;
     prctl(PR_SET_NAME, arguments[1]);
     pthread_t thread;
+    pthread_barrier_init(&named, 0, 2);
     pthread_create(&thread, 0, other, arguments[2]);
+    pthread_barrier_wait(&named);
+    say_ready();
     wait_for_stop();
     return 0;
 }
