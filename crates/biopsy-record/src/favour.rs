@@ -11,8 +11,13 @@
 //!   them whatever they ask for, at the cost of the target.
 //!
 //! Both are refused to most users who are not root. Then things stay as they are.
+//!
+//! Where nobody waits for a recording ([`step_behind`]) it is the other way round as long as nobody starves: our threads come
+//! behind the target's, but for those that keep the time.
 
-use std::sync::OnceLock;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use biopsy_model::Tid;
@@ -28,9 +33,17 @@ const CROWD: f64 = 16.0;
 /// Within which a thread gets what it has reserved. The rings hold some tenths of a second of a machine that does nothing but switch.
 const PERIOD: Duration = Duration::from_millis(25);
 
+/// A nice value that leaves us a seventieth of a CPU that one other thread wants.
+const BEHIND: i32 = 19;
+
+static IS_BEHIND: AtomicBool = AtomicBool::new(false);
+/// Threads with a [`Turn`], which keep the time whatever the others do.
+static KEEP_TIME: Mutex<BTreeSet<Tid>> = Mutex::new(BTreeSet::new());
+
 /// The turns of a thread that must not be late, whatever competes with it. Of one thread; given back with this value.
 #[derive(Debug)]
 pub struct Turn {
+    thread: Tid,
     /// In each [`PERIOD`].
     runtime: Duration,
     reserved: Option<Reserved>,
@@ -50,7 +63,9 @@ impl Turn {
     }
 
     fn of(runtime: Duration) -> Self {
-        let mut turn = Self { runtime, reserved: None };
+        let thread = this_thread();
+        KEEP_TIME.lock().unwrap_or_else(PoisonError::into_inner).insert(thread);
+        let mut turn = Self { thread, runtime, reserved: None };
         turn.renew();
         turn
     }
@@ -59,7 +74,7 @@ impl Turn {
     pub fn renew(&mut self) {
         let Some(competing) = competing() else { return };
         // Without CAP_SYS_NICE, or where nothing is left to reserve, things stay as they are.
-        let _ = set_nice(this_thread(), fitting(competing));
+        let _ = set_nice(self.thread, fitting(competing));
         if competing <= CROWD {
             self.reserved = None;
         } else if self.reserved.is_none() {
@@ -68,12 +83,31 @@ impl Turn {
     }
 }
 
+impl Drop for Turn {
+    fn drop(&mut self) {
+        KEEP_TIME.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.thread);
+    }
+}
+
+/// From now on what we do does not hurry, because nobody waits for it. Not where this account could not take it back (CAP_SYS_NICE): on
+/// a machine that starves us the recording would never end.
+pub fn step_behind() {
+    let this = this_thread();
+    let may_come_back =
+        nice(this).is_ok_and(|now| set_nice(this, now + 1).is_ok() && set_nice(this, now).is_ok());
+    IS_BEHIND.store(may_come_back, Ordering::Relaxed);
+    all_threads();
+}
+
 /// For all our threads, also those that they start from here on. To be called again from time to time.
 pub fn all_threads() {
     let Some(wanted) = competing().map(fitting) else { return };
+    let is_behind = wanted == 0 && IS_BEHIND.load(Ordering::Relaxed);
+    let keep_time = KEEP_TIME.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         if let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()).map(Tid) {
-            let _ = set_nice(tid, wanted);
+            let behind = is_behind && !keep_time.contains(&tid);
+            let _ = set_nice(tid, if behind { BEHIND } else { wanted });
         }
     }
 }
@@ -133,6 +167,31 @@ mod tests {
         }
         assert_eq!(fitting(for_each_cpu(100_000.0, 2)), -20);
         assert_eq!(fitting(for_each_cpu(500.0, 0)), fitting(for_each_cpu(500.0, 1)));
+    }
+
+    /// In a process of its own: it is about all threads.
+    #[test]
+    fn who_keeps_the_time_is_not_put_behind() {
+        const CHILD: &str = "BIOPSY_TEST_BEHIND";
+        if std::env::var_os(CHILD).is_none() {
+            let this = std::env::current_exe().unwrap();
+            let mut again = std::process::Command::new(this);
+            again.args(["--exact", "favour::tests::who_keeps_the_time_is_not_put_behind"]).env(CHILD, "1");
+            assert!(again.output().unwrap().status.success());
+            return;
+        }
+        let (turn, this) = (Turn::of_clock(), this_thread());
+        let may = set_nice(this, nice(this).unwrap() - 1).is_ok();
+        let before = nice(Tid(std::process::id())).unwrap();
+        step_behind();
+        let (kept, first) = (nice(this).unwrap(), nice(Tid(std::process::id())).unwrap());
+        assert_ne!(kept, BEHIND);
+        // On a machine that starves us, or where we could not come back, nothing is given away.
+        let starves = competing().is_none_or(|competing| fitting(competing) != 0);
+        assert!(starves || if may { first == BEHIND } else { first == before }, "{first} after {before}");
+        drop(turn);
+        all_threads();
+        assert!(starves || !may || nice(this).unwrap() == BEHIND);
     }
 
     #[test]

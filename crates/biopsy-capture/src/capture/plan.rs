@@ -93,6 +93,15 @@ pub struct CapturePlan {
     pub on: Vec<Trigger>,
     /// It ends when the timeline has this many bytes.
     pub max_bytes: u64,
+    /// Nobody waits for it: a rule has asked. Its threads come behind those of the machine once it has begun.
+    pub unattended: bool,
+}
+
+impl CapturePlan {
+    /// Whether samples are taken at the gentle rate if no other is said.
+    pub(super) fn is_gentle(&self) -> bool {
+        !self.trace_only || self.unattended
+    }
 }
 
 /// When processes are frozen at the end of a recording, for what their memory says.

@@ -111,6 +111,9 @@ pub(super) fn record(
         describe(plan, &tree, &draft)?;
     }
     drop(turn);
+    if plan.unattended {
+        biopsy_record::favour::step_behind();
+    }
     let (snapshots, memory_looks, beginning) = (Vec::new(), 0, Beginning::of(&tree));
     let mut recording = Recording {
         plan,
@@ -189,7 +192,7 @@ fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Resul
     let options = TraceOptions {
         pids: tree.iter().map(|process| process.key.pid).collect(),
         follow_children: plan.children,
-        frequency_hz: plan.frequency_hz.or_else(|| (!plan.trace_only).then(trace::gentle_frequency)),
+        frequency_hz: plan.frequency_hz.or_else(|| plan.is_gentle().then(trace::gentle_frequency)),
         wait_threshold: plan.wait_threshold,
         wait_period: plan.wait_period,
         wakeups: true,

@@ -13,6 +13,7 @@ use biopsy_model::{Pid, ProcessKey};
 use biopsy_target::ProcRoot;
 use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::Fire;
+use biopsy_watch::rules::Verb;
 use rustix::process::Signal;
 
 use crate::commands::{self, Coming};
@@ -66,6 +67,9 @@ impl Worker {
         let mut command = Command::new(program);
         command.args(["--until-parent-ends".to_owned(), std::process::id().to_string()]);
         command.args(commands::words(&fire.rule.what, &fire.key.pid.to_string(), &fire.triggers));
+        if matches!(fire.rule.what.verb, Verb::Capture | Verb::Trace) {
+            command.arg("--unattended");
+        }
         command.args(more);
         command.args(["--json", "--quiet", "--output"]).arg(&output);
         // Ctrl-C is for the watcher, which asks in its turn: asked twice, a command hurries.

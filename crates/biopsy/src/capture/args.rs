@@ -47,6 +47,9 @@ pub(crate) struct CaptureArgs {
     /// The process is held before its first instruction: for `biopsy watch`, which reads at the other end of standard input.
     #[arg(long, hide = true, conflicts_with_all = ["program", "on", "recent"])]
     pub(crate) at_gate: bool,
+    /// A rule asks, and nobody waits.
+    #[arg(long, hide = true)]
+    pub(crate) unattended: bool,
     /// Where the bundle goes; it must not exist. [default: biopsy-NAME-DATE-TIME.biopsy.zip here]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -224,6 +227,7 @@ impl CaptureArgs {
             on: self.on.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
             anonymize: self.anonymize,
             max_bytes: self.max_size.saturating_mul(1 << 20),
+            unattended: self.unattended,
         })
     }
 }
