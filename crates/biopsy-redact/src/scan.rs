@@ -87,6 +87,8 @@ impl Engine {
     pub(crate) fn new(personal: bool, extra: &[String]) -> Result<Self, RedactError> {
         let RuleSet { rules, allowed } = rules::load(personal, extra)?;
         let lists = Lists::new(Words::load()?);
+        // What users wrote is checked at once.
+        let compile = if extra.is_empty() { Shape::new } else { Shape::compile };
         let mut literals: Vec<String> = Vec::new();
         let mut by_keyword: Vec<Vec<Asked>> = Vec::new();
         let mut matchers = Vec::with_capacity(rules.len());
@@ -116,7 +118,7 @@ impl Engine {
             matchers.push(match rule.kind {
                 Kind::Key => Matcher::Key(KeyRule::new(rule)),
                 Kind::Columns => Matcher::Columns,
-                Kind::Shape => Matcher::Shape(Shape::compile(rule).map_err(|problem| RedactError::Rule {
+                Kind::Shape => Matcher::Shape(compile(rule).map_err(|problem| RedactError::Rule {
                     pack: "-".to_owned(),
                     rule: rule.id.clone(),
                     problem,

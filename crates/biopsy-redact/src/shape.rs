@@ -1,6 +1,7 @@
 //! Shape rules: a regular expression, tried only where one of its keywords is.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use regex_automata::meta::Regex;
 use regex_automata::util::{captures::Captures, syntax};
@@ -17,7 +18,7 @@ const PRIVATE_KEYS: [&str; 3] = ["private-key", "putty-key", "putty-key-in-log"]
 /// A compiled shape rule.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    regex: Regex,
+    expression: Expression,
     begins: Begins,
     before: usize,
     after: usize,
@@ -31,9 +32,47 @@ pub(crate) struct Shape {
     check: Option<Check>,
     /// Its value may have many lines, of which each is a record of a log.
     is_private_key: bool,
-    group: usize,
     /// A match begins where a word does.
     at_word: bool,
+}
+
+/// An expression that is compiled when the first of its keywords is met: of some two hundred, most programs need ten, and compiling all of
+/// them takes a tenth of a second at each start.
+#[derive(Debug)]
+struct Expression {
+    pattern: String,
+    compiled: OnceLock<Compiled>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    regex: Regex,
+    /// Index of `secret`.
+    group: usize,
+}
+
+impl Expression {
+    fn get(&self) -> &Compiled {
+        let compile =
+            || Compiled::new(&self.pattern).expect("the built-in rules are compiled by their tests");
+        self.compiled.get_or_init(compile)
+    }
+}
+
+impl Compiled {
+    fn new(pattern: &str) -> Result<Self, String> {
+        let regex = Regex::builder()
+            // Bytes, not characters: logs hold what they hold, and byte classes keep the automata small.
+            .syntax(syntax::Config::new().unicode(false).utf8(false))
+            .configure(Regex::config().utf8_empty(false).nfa_size_limit(Some(4 << 20)))
+            .build(pattern)
+            .map_err(|error| format!("`regex` does not compile: {error}"))?;
+        let group = regex
+            .group_info()
+            .to_index(regex_automata::PatternID::ZERO, "secret")
+            .ok_or_else(|| "`regex` has no group `secret`".to_owned())?;
+        Ok(Self { regex, group })
+    }
 }
 
 /// Where a match begins.
@@ -55,30 +94,29 @@ pub(crate) struct ShapeMatch {
 }
 
 impl Shape {
-    /// Compiles the expression of `rule`.
+    /// The rule, with its expression compiled now.
     pub(crate) fn compile(rule: &Rule) -> Result<Self, String> {
+        let shape = Self::new(rule)?;
+        let compiled = Compiled::new(&shape.expression.pattern)?;
+        // Nobody has met it before.
+        let _ = shape.expression.compiled.set(compiled);
+        Ok(shape)
+    }
+
+    /// The rule, with an expression that is known to be right.
+    pub(crate) fn new(rule: &Rule) -> Result<Self, String> {
         let pattern = rule.regex.as_deref().unwrap_or_default();
         // A `\b` in front is looked at here, since escapes make boundaries that `\b` does not know.
         let (at_word, pattern) = match pattern.strip_prefix("\\b") {
             Some(rest) if rule.before == 0 => (true, rest),
             _ => (false, pattern),
         };
-        let regex = Regex::builder()
-            // Bytes, not characters: logs hold what they hold, and byte classes keep the automata small.
-            .syntax(syntax::Config::new().unicode(false).utf8(false))
-            .configure(Regex::config().utf8_empty(false).nfa_size_limit(Some(4 << 20)))
-            .build(pattern)
-            .map_err(|error| format!("`regex` does not compile: {error}"))?;
-        let group = regex
-            .group_info()
-            .to_index(regex_automata::PatternID::ZERO, "secret")
-            .ok_or_else(|| "`regex` has no group `secret`".to_owned())?;
         let pairs = match rule.pairs {
             None => None,
             Some(separator) => Some(u8::try_from(separator).map_err(|_| "`pairs` must be ASCII".to_owned())?),
         };
         Ok(Self {
-            regex,
+            expression: Expression { pattern: pattern.to_owned(), compiled: OnceLock::new() },
             begins: match rule.before {
                 0 => Begins::AtKeyword,
                 _ if pattern.starts_with("\\b") => Begins::AtEdge,
@@ -95,14 +133,13 @@ impl Shape {
             mixed: rule.mixed,
             check: rule.check,
             is_private_key: PRIVATE_KEYS.contains(&rule.id.as_str()),
-            group,
             at_word,
         })
     }
 
     /// Place for the groups of one match.
     pub(crate) fn captures(&self) -> Captures {
-        self.regex.create_captures()
+        self.expression.get().regex.create_captures()
     }
 
     /// Tries the rule at a keyword that starts at `at`; `floor` is where its previous match ended.
@@ -119,8 +156,9 @@ impl Shape {
         if from > end || at < floor && self.before == 0 || (self.at_word && !begins_word(text, at)) {
             return None;
         }
+        let Compiled { regex, group } = self.expression.get();
         let mut search = |start: usize, anchored: Anchored| {
-            self.regex.search_captures(&Input::new(text).span(start..end).anchored(anchored), captures);
+            regex.search_captures(&Input::new(text).span(start..end).anchored(anchored), captures);
             captures.get_match()
         };
         let whole = match self.begins {
@@ -131,7 +169,7 @@ impl Shape {
                 .find_map(|start| search(start, Anchored::Yes)),
             Begins::Anywhere => search(from, Anchored::No),
         }?;
-        let mut secret = captures.get_group(self.group)?;
+        let mut secret = captures.get_group(*group)?;
         if secret.end == end {
             // The window ended, not the value.
             secret.end +=

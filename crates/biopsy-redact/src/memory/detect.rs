@@ -98,7 +98,7 @@ impl Detector {
                 let regex =
                     rule.regex.as_deref().map(|regex| regex.strip_prefix("\\b").unwrap_or(regex).to_owned());
                 let rule = Rule { before: 0, regex, ..rule.clone() };
-                How::Shape(Box::new(Shape::compile(&rule).map_err(wrong)?), rule.after)
+                How::Shape(Box::new(Shape::new(&rule).map_err(wrong)?), rule.after)
             }
         };
         if let Some(anchor) = anchors.iter().find(|anchor| anchor.len() < 3 || !anchor.is_ascii()) {
