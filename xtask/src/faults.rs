@@ -15,6 +15,12 @@ const VERBS: &[Verb] = &[
     verb("dump", "--raw -o -", "still", &["dump", "{pid}", "--raw", "--output", "-"]),
     verb("dump", "--scrub", "still", &["dump", "{pid}", "--scrub", "--output", "{out}.core"]),
     verb("dump", "--tree", "family", &["dump", "{pid}", "--tree", "--output", "{out}.zip"]),
+    verb(
+        "dump",
+        "--looks",
+        "still",
+        &["dump", "{pid}", "--looks", "2", "--every", "200ms", "--quiet", "--output", "{out}.zip"],
+    ),
     verb("dump", "minidump", "still", &["dump", "{pid}", "--output", "{out}.dmp"]),
     verb(
         "dump",

@@ -24,6 +24,7 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("dump to a folder", "dump PID --quiet --max-pause 5s --output out", 2),
     verb("dump --tree", "dump TREE --tree --quiet --max-pause 5s --output out", 3),
     verb("dump --scrub", "dump PID --scrub --quiet --max-pause 5s --output out", 1),
+    verb("dump --looks", "dump PID --looks 2 --every 100ms --quiet --max-pause 5s --output out", 2),
     verb("stacks", "stacks PID --max-pause 5s", 8),
     Verb {
         name: "snapshot",
