@@ -15,7 +15,7 @@ use biopsy_dotnet::runtime::{
     find_runtimes, find_runtimes_with,
 };
 use biopsy_dotnet::stack::ManagedUnwind;
-use biopsy_image::mapping::{self, is_memory_file};
+use biopsy_image::mapping::{self, Protection, is_memory_file};
 use biopsy_image::{Absence, Image, Mapping, ReadError};
 use biopsy_model::{Avma, Pid};
 use biopsy_target::ProcRoot;
@@ -376,6 +376,60 @@ impl Image for WithoutFiles<'_> {
 
     fn process(&self) -> &biopsy_image::ProcessFacts {
         self.0.process()
+    }
+}
+
+/// A process whose mappings were listed before its heap grew to where it allocates now.
+struct Older<'a> {
+    now: &'a FrozenProcess,
+    mappings: Vec<Mapping>,
+}
+
+impl Image for Older<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        self.now.read(address, buffer)
+    }
+
+    fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    fn threads(&self) -> &[biopsy_image::Thread] {
+        self.now.threads()
+    }
+
+    fn modules(&self) -> &[biopsy_image::ImageModule] {
+        self.now.modules()
+    }
+
+    fn process(&self) -> &biopsy_image::ProcessFacts {
+        self.now.process()
+    }
+}
+
+#[test]
+fn a_heap_that_grows_meanwhile_is_no_sign_of_a_wrong_layout() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for version in DOTNET_RUNTIMES {
+        let target = holder(version, &[]);
+        let image = frozen(target.pid());
+        let runtime = open(&image, &only_runtime(&image));
+        let threads = runtime.threads().expect("they can be read");
+        let grown: Vec<u64> =
+            threads.iter().map(|thread| thread.allocation.0.0).filter(|pointer| *pointer != 0).collect();
+        assert!(!grown.is_empty(), "{version}: no thread has room");
+        let reserved = |one: &Mapping| {
+            let mut one = one.clone();
+            if grown.iter().any(|pointer| (one.start..one.end).contains(pointer)) {
+                one.protection = Protection::default();
+            }
+            one
+        };
+        let older = Older { now: &image, mappings: image.mappings().iter().map(reserved).collect() };
+        let runtime = Runtime::open(Box::new(older), &only_runtime(&image), &Options::default());
+        assert_checked(runtime.expect("it fits").checks());
     }
 }
 

@@ -308,7 +308,12 @@ fn rooms(runtime: &Runtime<'_>) -> Outcome {
             return Ok(CheckResult::NotApplicable(EXCERPT));
         }
         seen += 1;
-        let mapped = biopsy_image::mapping::find(mappings, pointer).is_some_and(|one| one.protection.write);
+        let mapped = match biopsy_image::mapping::find(mappings, pointer) {
+            Some(one) if one.protection.write => true,
+            Some(one) if one.protection.read => false,
+            // A heap that grows has committed it since a running process's mappings were listed.
+            _ => runtime.memory().u64(pointer).is_ok(),
+        };
         if pointer > limit || limit - pointer > ROOM || pointer & 7 != 0 || !mapped {
             return Ok(CheckResult::Fails(format!("thread {} has {pointer:#x} to {limit:#x}", thread.id)));
         }
