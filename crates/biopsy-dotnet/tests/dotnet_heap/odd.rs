@@ -102,7 +102,7 @@ fn a_heap_that_is_being_swept_is_whole() {
         let target = TargetProcess::spawn(command);
         let survival = Survival::before(target.pid()).threads_may_change();
         let (mut stale, mut freezes) = (0, 0);
-        while stale == 0 && freezes < 200 {
+        while stale == 0 && freezes < 800 {
             freezes += 1;
             let image = frozen(target.pid());
             let Ok(opened) = opened(&image) else { continue };
