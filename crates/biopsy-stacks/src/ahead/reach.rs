@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use biopsy_image::{Image, MemoryExt};
-use iced_x86::{FlowControl, Instruction};
+use iced_x86::{FlowControl, Instruction, Mnemonic};
 use rustc_hash::FxBuildHasher;
 
 use super::code::{CodeView, Target};
@@ -128,6 +128,7 @@ impl CodeView<'_> {
     fn next(&mut self, image: &dyn Image, instruction: &Instruction) -> Next {
         let after = instruction.next_ip();
         match instruction.flow_control() {
+            FlowControl::Next if instruction.mnemonic() == Mnemonic::Hlt => Next::At(Vec::new()),
             FlowControl::Next => Next::At(vec![after]),
             FlowControl::ConditionalBranch => Next::At(vec![after, instruction.near_branch_target()]),
             FlowControl::Return | FlowControl::Interrupt | FlowControl::Exception => Next::At(Vec::new()),
