@@ -27,7 +27,11 @@ fn left_alone(program: &std::path::Path, mode: &str) -> usize {
     let stacks = walk(&*opened.image, &Options { roots: vec!["/".into()], ..Options::default() });
     let analysis = analyze_dump(&*opened.image, &stacks, &DumpFacts::of(&opened));
     let waits = analysis.threads.iter().filter_map(|thread| thread.lock.as_ref());
-    assert_eq!(waits.filter(|lock| lock.kind == LockKind::Condition).count(), 3, "{mode}: three wait for room");
+    assert_eq!(
+        waits.filter(|lock| lock.kind == LockKind::Condition).count(),
+        3,
+        "{mode}: three wait for room"
+    );
     let alone = analysis.stuck.iter().filter(|stuck| stuck.nobody == Nobody::IsLeft);
     alone.map(|stuck| stuck.waiters.len()).sum()
 }

@@ -31,7 +31,7 @@ pub enum Nobody {
 }
 
 /// A wait that nobody is left to end.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StuckWait {
     /// At what.
     pub lock: u64,

@@ -277,4 +277,20 @@ mod tests {
         assert!(title.starts_with("1 goroutine waits at a channel that is nil"), "{title}");
         assert_eq!(found(vec![goroutine(1, Some(rest))]), None, "how a program rests");
     }
+
+    #[test]
+    fn nobody_is_left_to_signal_is_a_notice_and_no_signal_at_all_a_warning() {
+        let said = |nobody| {
+            let waiters = vec![Tid(3), Tid(4)];
+            let stuck = StuckWait { waiters, nobody, ..StuckWait::default() };
+            let found = find(&DumpAnalysis { stuck: vec![stuck], ..DumpAnalysis::default() }).unwrap();
+            (found.severity, found.title)
+        };
+        let (severity, title) = said(Nobody::IsLeft);
+        assert_eq!(severity, Severity::Notice);
+        assert!(title.starts_with("2 threads wait for") && title.contains("nobody is left to signal"), "{title}");
+        let (severity, title) = said(Nobody::Signals);
+        assert_eq!(severity, Severity::Warning);
+        assert!(title.contains("no code of the program signals"), "{title}");
+    }
 }
