@@ -288,7 +288,10 @@ mod tests {
         };
         let (severity, title) = said(Nobody::IsLeft);
         assert_eq!(severity, Severity::Notice);
-        assert!(title.starts_with("2 threads wait for") && title.contains("nobody is left to signal"), "{title}");
+        assert!(
+            title.starts_with("2 threads wait for") && title.contains("nobody is left to signal"),
+            "{title}"
+        );
         let (severity, title) = said(Nobody::Signals);
         assert_eq!(severity, Severity::Warning);
         assert!(title.contains("no code of the program signals"), "{title}");
