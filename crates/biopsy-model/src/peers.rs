@@ -20,6 +20,8 @@ pub struct PeerProcess {
     pub parent: Option<Pid>,
     /// Its name.
     pub name: String,
+    /// Somebody stopped it (`SIGSTOP`, `SIGTSTP`, a terminal): it does nothing until it is told to go on.
+    pub stopped: bool,
     /// All its threads.
     pub threads: Vec<PeerThread>,
 }

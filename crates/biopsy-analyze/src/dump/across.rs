@@ -20,6 +20,9 @@ const CHAIN: usize = 32;
 /// Somebody who was not seen. No thread has this number.
 const UNSEEN: Tid = Tid(0);
 
+/// What a process does that somebody stopped.
+pub(crate) const STOPPED: &str = "is stopped by a signal";
+
 /// Waits of a process for others.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Across {
@@ -87,6 +90,8 @@ struct Graph<'a> {
     threads: FxHashMap<Tid, (&'a PeerProcess, &'a PeerThread)>,
     /// Threads that wait until a child ends, by what their language says, whatever the system calls for that are.
     for_child: FxHashMap<Tid, String>,
+    /// For whom a thread of the runtime waits for a child.
+    asks: FxHashMap<Tid, Tid>,
 }
 
 /// Joins both. `frozen`: threads of the process that was analysed, which comes first in `look`.
@@ -107,6 +112,7 @@ pub(crate) fn join(
         own,
         threads,
         for_child: strands.iter().flat_map(waits_for_child).collect(),
+        asks: strands.iter().filter_map(asks_reaper).collect(),
     };
     let waiting: Vec<Waiting> = graph
         .threads
@@ -258,12 +264,18 @@ impl Graph<'_> {
                 format!("the end of a child process (`{}`)", child.map_or("", String::as_str))
             }
             (Some(PeerWait { object: PeerObject::Inside, .. }), Some(lock)) => lock.what(),
+            // Nobody of its own process is left: a lock that somebody had when it was forked looks so.
+            (Some(PeerWait { object: PeerObject::Inside, .. }), None) if process.threads.len() == 1 => {
+                "a lock or condition that no other thread of its process could give: it has one thread"
+                    .to_owned()
+            }
             (Some(wait), _) => wait.what.clone(),
             (None, Some(lock)) if lock.kind == LockKind::Join => "the end of a thread".to_owned(),
             (None, Some(lock)) => lock.what(),
             (None, None) => String::new(),
         };
         let does = match (own, thread.call) {
+            _ if process.stopped && process.pid != self.own => STOPPED.to_owned(),
             (Some(thread), _) => thread.words(),
             (None, None) => "runs".to_owned(),
             (None, Some(number)) => crate::syscalls::name("x86_64", number)
@@ -272,7 +284,8 @@ impl Graph<'_> {
         Some(Step {
             pid: process.pid,
             process: process.name.clone(),
-            tid,
+            // Whoever asked stands in the program.
+            tid: self.asks.get(&tid).copied().unwrap_or(tid),
             waits_for,
             does,
             object: peer.map(|wait| if child.is_some() { PeerObject::Child } else { wait.object }),
@@ -300,11 +313,11 @@ impl Graph<'_> {
             };
             wait.filter(begins).is_some_and(|wait| !wait.helpers.is_empty())
         })?;
-        let mut chain = Vec::new();
+        let (mut chain, mut seen) = (Vec::new(), FxHashSet::default());
         let mut returns = false;
         let mut at = start.tid;
         for _ in 0..CHAIN {
-            if chain.iter().any(|step: &Step| step.tid == at) {
+            if !seen.insert(at) {
                 break;
             }
             chain.push(self.step(at)?);
@@ -375,6 +388,19 @@ fn waits_for_child(runtime: &StrandRuntime) -> Vec<(Tid, String)> {
     runtime.runtime.strands.iter().filter_map(of).collect()
 }
 
+/// Java waits for a child in a thread that reaps it, which wakes the one who asked: both, where there is one of each.
+fn asks_reaper(runtime: &StrandRuntime) -> Option<(Tid, Tid)> {
+    const REAPS: &[&str] = &["java.lang.ProcessHandleImpl.waitForProcessExit0"];
+    const ASKS: &[&str] = &["java.lang.ProcessImpl.waitFor", "java.lang.Process.waitFor"];
+    let only = |names: &[&str]| {
+        let stands = |strand: &&Strand| strand.frames.iter().any(|frame| names.contains(&&*frame.function));
+        let mut all = runtime.runtime.strands.iter().filter(stands);
+        let first = all.next()?.tid;
+        first.filter(|_| all.next().is_none())
+    };
+    Some((only(REAPS)?, only(ASKS)?))
+}
+
 /// `sleeps`, for the calls that chains end in for the most part.
 fn doing(call: &'static str) -> String {
     match call {
@@ -414,6 +440,7 @@ mod tests {
             pid: Pid(*pid),
             parent: None,
             name: format!("p{pid}"),
+            stopped: false,
             threads: vec![PeerThread { tid: Tid(*pid), call: Some(1), argument: 0, wait: wait.clone() }],
         };
         PeerLook { processes: processes.iter().map(process).collect(), hidden: 0 }
@@ -441,6 +468,68 @@ mod tests {
         assert_eq!(chain(34, 1), Some(2), "its parent left it");
         assert_eq!(chain(0, 7), None, "it reads: it will write what comes of that");
         assert_eq!(chain(34, 4), None, "somebody else's");
+    }
+
+    #[test]
+    fn who_asked_for_the_end_of_a_child_stands_in_the_program() {
+        use crate::dump::strands::{self, RuntimeKind, RuntimeStrands, StrandFrame, StrandId, StrandKind};
+        let strand = |tid: u32, function: &str| {
+            let frames = vec![StrandFrame { function: function.into(), ..StrandFrame::default() }];
+            let id = StrandId(u64::from(tid));
+            Strand { tid: Some(Tid(tid)), frames, ..Strand::new(id, StrandKind::Thread) }
+        };
+        let asked_by = |all: &[(u32, &str)]| {
+            let mut runtime = RuntimeStrands::new(RuntimeKind::Java, b"java", 0);
+            runtime.strands = all.iter().map(|(tid, function)| strand(*tid, function)).collect();
+            let facts = [runtime];
+            let facts = crate::dump::DumpFacts { strands: &facts, ..crate::dump::DumpFacts::default() };
+            let mut look = look(&[(7, Some(wait(&[8], PeerObject::Child))), (8, None)]);
+            look.processes[0].threads[0].tid = Tid(70);
+            let frozen = [frozen(7, 1), frozen(70, 1)].concat();
+            let chain = join(&frozen, &look, &strands::analyze(&facts), &FxHashSet::default()).chain.unwrap();
+            chain[0].tid
+        };
+        let reaper = (70, "java.lang.ProcessHandleImpl.waitForProcessExit0");
+        let asks = |tid| (tid, "java.lang.ProcessImpl.waitFor");
+        assert_eq!(asked_by(&[reaper, asks(7)]), Tid(7));
+        assert_eq!(asked_by(&[reaper]), Tid(70), "nobody asked");
+        assert_eq!(
+            asked_by(&[reaper, asks(7), asks(9)]),
+            Tid(70),
+            "two asked, and it is not known who for this one"
+        );
+    }
+
+    #[test]
+    fn a_process_of_one_thread_that_waits_for_another_has_nobody() {
+        let last = |threads: u32| {
+            let inside =
+                PeerWait { what: "another thread of its process".into(), ..wait(&[8], PeerObject::Inside) };
+            let mut look = look(&[(7, Some(wait(&[8], PeerObject::Child))), (8, Some(inside))]);
+            let more = (1..threads).map(|tid| PeerThread {
+                tid: Tid(80 + tid),
+                call: Some(35),
+                argument: 0,
+                wait: None,
+            });
+            look.processes[1].threads.extend(more);
+            let chain = join(&frozen(7, 1), &look, &[], &FxHashSet::default()).chain.unwrap();
+            chain[1].waits_for.clone()
+        };
+        assert!(last(1).contains("it has one thread"), "{}", last(1));
+        assert_eq!(last(2), "another thread of its process");
+    }
+
+    #[test]
+    fn who_is_stopped_does_nothing_else() {
+        let does = |stopped: bool| {
+            let mut look = look(&[(7, Some(wait(&[8], PeerObject::FileLock))), (8, None)]);
+            look.processes[1].stopped = stopped;
+            let chain = join(&frozen(7, 1), &look, &[], &FxHashSet::default()).chain.unwrap();
+            chain[1].does.clone()
+        };
+        assert_eq!(does(false), "writes");
+        assert_eq!(does(true), STOPPED);
     }
 
     #[test]

@@ -44,6 +44,7 @@ use biopsy_image::Image;
 use biopsy_stacks::ahead::LockFamily;
 use biopsy_stacks::image::ImageStacks;
 
+pub(crate) use across::STOPPED;
 pub use across::{Across, SilentPeer, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
@@ -53,7 +54,7 @@ pub use frame_rows::FrameRow;
 pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
-pub use locks::{Holder, LockKind, LockOwner, LockWait, StuckWait};
+pub use locks::{Holder, LockKind, LockOwner, LockWait, Nobody, StuckWait};
 pub use looks::Looks;
 pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};

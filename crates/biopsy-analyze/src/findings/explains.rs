@@ -72,7 +72,11 @@ const ROWS: &[Row] = &[
     row(&[RegexBacktracking], How::Once, &[RegexBacktracking]),
     // What the CPU time goes to says more than that it is used.
     row(&[GcPressure, AllocatorChurn, PageFaults], How::Silences, &[CpuBound, KernelTime]),
-    row(&[ExceptionStorm, RegexBacktracking], How::Lowers, &[CpuBound, AllocatorChurn, GcPressure]),
+    row(
+        &[ExceptionStorm, RegexBacktracking],
+        How::Lowers,
+        &[CpuBound, SingleThreadBottleneck, AllocatorChurn, GcPressure],
+    ),
     row(&[ShortLivedProcesses], How::Lowers, &[CpuBound, KernelTime, PageFaults, DiskBound]),
     // A runtime that aborts because of an exception: that its thread sent the signal tells nothing more.
     row(&[UnhandledException], How::Silences, &[Abort]),

@@ -170,6 +170,47 @@ fn memory_growth_of_a_virtual_machine_names_what_works_meanwhile() {
     );
 }
 
+/// Until its collector runs, the heap of a virtual machine only fills.
+#[test]
+fn memory_growth_of_java_before_a_collection_is_a_notice() {
+    let severity = |collector: &str, runs: bool| {
+        let mut build = Build::new("Almanac", 60, 4);
+        build.thread(PID, "java").machine(0.1).wait(PID, IDLE);
+        build.thread(PID + 1, collector);
+        if !runs {
+            build.switches(PID + 1, 0);
+        }
+        build.metric(
+            "processes",
+            &[("pid", "4711"), ("name", "java")],
+            &[("memory.anon", &|second| 60e6 + second * 5e6)],
+        );
+        let mut capture = build.done();
+        capture.processes.push(ProcessInfo {
+            key: ProcessKey { boot_id: BootId::default(), pid: Pid(PID), start_ticks: 1 },
+            parent: Pid(1),
+            name: "java".to_owned(),
+            exe: String::new(),
+            exe_deleted: false,
+            command_line: Vec::new(),
+            uid: 0,
+            runtime: Runtime { kind: RuntimeKind::Jvm, version: None, entry: None },
+            ns_pid: None,
+            cgroup: String::new(),
+            container_id: None,
+            unit: None,
+        });
+        let findings = analyze(&capture).findings;
+        findings.iter().find(|finding| finding.id == FindingId::MemoryGrowth).map(|finding| finding.severity)
+    };
+    assert_eq!(severity("GC Thread#0", false), Some(Severity::Notice));
+    assert!(
+        severity("GC Thread#0", true) > Some(Severity::Notice),
+        "it was collected, and grows all the same"
+    );
+    assert!(severity("worker", false) > Some(Severity::Notice), "it is not known whether it was collected");
+}
+
 /// Filling caches at the start and then staying there is not growth.
 #[test]
 fn warming_up_is_no_growth() {

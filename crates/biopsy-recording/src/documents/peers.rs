@@ -23,6 +23,8 @@ struct Process {
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<u32>,
     name: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
     threads: List<Thread>,
 }
 
@@ -88,6 +90,7 @@ impl From<PeerProcess> for Process {
             pid: one.pid.0,
             parent: one.parent.map(|pid| pid.0),
             name: one.name,
+            stopped: one.stopped,
             threads: one.threads.into(),
         }
     }
@@ -95,7 +98,13 @@ impl From<PeerProcess> for Process {
 
 impl From<Process> for PeerProcess {
     fn from(one: Process) -> Self {
-        Self { pid: Pid(one.pid), parent: one.parent.map(Pid), name: one.name, threads: one.threads.into() }
+        Self {
+            pid: Pid(one.pid),
+            parent: one.parent.map(Pid),
+            name: one.name,
+            stopped: one.stopped,
+            threads: one.threads.into(),
+        }
     }
 }
 
@@ -164,6 +173,7 @@ mod tests {
             pid: Pid(7),
             parent: Some(Pid(1)),
             name: "a".to_owned(),
+            stopped: true,
             threads: OBJECTS.iter().map(wait).map(thread).collect(),
         };
         let look = PeerLook { processes: vec![process], hidden: 2 };

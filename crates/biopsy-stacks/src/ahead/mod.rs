@@ -26,12 +26,14 @@ mod family;
 mod landing;
 mod mentions;
 mod paths;
+mod reach;
 mod spin;
 mod state;
 
 use std::collections::BTreeSet;
 
 use biopsy_image::Image;
+use biopsy_model::stack::StackEnd;
 use rustc_hash::FxHashMap;
 
 use crate::image::{FrameRegisters, ImageStacks, ThreadStack};
@@ -40,6 +42,7 @@ use paths::{Search, Sum, Ways};
 use state::State;
 
 pub use family::{HoldMode, LockFamily};
+pub use reach::Reach;
 pub use spin::spins_at;
 
 /// Frames of one thread that are looked at, innermost first: locks are held near where one waits.
@@ -137,6 +140,17 @@ impl<'a> Ahead<'a> {
     #[must_use]
     pub fn is_never_signalled(&mut self, condition: u64) -> bool {
         self.code.is_never_signalled(self.image, condition)
+    }
+
+    /// Whether the thread could still come to code that wakes somebody who waits at a condition: see `reach`.
+    #[must_use]
+    pub fn reach(&mut self, stack: &ThreadStack) -> Reach {
+        let registers = self.stacks.code.registers(stack.tid);
+        let whole = stack.end == StackEnd::Root && !stack.cut;
+        if registers.is_empty() || registers.len() > FRAMES || !whole {
+            return Reach::NotKnown;
+        }
+        self.code.reach(self.image, registers.iter().map(|frame| frame.ip))
     }
 
     /// Which of the wanted locks the thread holds, and which it will give back. `waits_for`: the lock that it waits to get now, and

@@ -92,6 +92,7 @@ fn process(dir: &ProcessDir, pid: Pid, waits: &mut Waits<'_>) -> Option<PeerProc
         pid,
         parent: Some(Pid(stat.parent)),
         name: String::from_utf8_lossy(&stat.comm).into_owned(),
+        stopped: stat.state == b'T',
         threads: threads.collect(),
     })
 }

@@ -53,10 +53,11 @@ pub(super) fn join(wait: &FutexWait<'_>) -> Option<LockWait> {
 }
 
 pub(super) fn mutex(wait: &FutexWait<'_>) -> Option<LockWait> {
-    // 2 is "locked, with waiters"; a timed lock waits by bit set, as do locks of runtimes, so that names must agree.
+    // 2 is "locked, with waiters"; a timed lock waits by bit set. So do locks of Rust, without a time, behind whose word lies what they guard:
+    // an address of a thread's arena looks like the number of a thread.
     let waits = match wait.operation {
         FUTEX_WAIT => true,
-        FUTEX_WAIT_BITSET => wait.named == Some(LockKind::Mutex),
+        FUTEX_WAIT_BITSET => wait.timed && wait.named == Some(LockKind::Mutex),
         _ => false,
     };
     if !waits || wait.expected != 2 || wait.word != Some(2) || !wait.is(&[LockKind::Mutex]) {
@@ -243,4 +244,45 @@ fn note(wait: &FutexWait<'_>, condition: u64) -> Option<u64> {
             && wait.image.read_u32(mutex).is_ok();
         fits.then_some(mutex)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tids::Tids;
+    use super::*;
+    use biopsy_image::testing::CoreBuilder;
+    use biopsy_image::{Limits, open_bytes};
+
+    /// What a wait at a word 2 is taken for: behind it the words of a hash table in a thread's arena, or those of a mutex of glibc.
+    fn owner(operation: u64, timed: bool, behind: [u32; 4]) -> Option<LockOwner> {
+        const HEAP: u64 = 0x55_0000_0000;
+        let words: Vec<u8> =
+            [[2, 0].as_slice(), &behind].concat().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let core = CoreBuilder::new().process(10, "patient", "").memory(HEAP, 6, words);
+        let opened = open_bytes("test", core.build(), &Limits::default()).expect("a core");
+        let tids = Tids::new(&*opened.image);
+        let wait = FutexWait {
+            image: &*opened.image,
+            tids: &tids,
+            futex: HEAP,
+            operation,
+            private: true,
+            expected: 2,
+            word: Some(2),
+            timed,
+            sp: 0,
+            named: Some(LockKind::Mutex),
+        };
+        mutex(&wait).map(|lock| lock.owner)
+    }
+
+    #[test]
+    fn what_a_mutex_of_rust_guards_is_no_owner() {
+        // The address 0x7f3c_0000_0c20, and a mask of 3.
+        let table = [0xc20, 0x7f3c, 3, 0];
+        assert_eq!(owner(FUTEX_WAIT_BITSET, false, table), None);
+        let mutex = [3104, 1, 0, 0];
+        assert!(owner(FUTEX_WAIT, false, mutex).is_some(), "`pthread_mutex_lock`");
+        assert!(owner(FUTEX_WAIT_BITSET, true, mutex).is_some(), "`pthread_mutex_timedlock`");
+    }
 }

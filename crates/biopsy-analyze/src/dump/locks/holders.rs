@@ -61,7 +61,8 @@ pub(in crate::dump) fn infer(
             settle(wait, candidates);
         }
     }
-    let stuck = if ahead.is_exhausted() { Vec::new() } else { stuck::find(&mut ahead, &looked, waits) };
+    let stuck =
+        if ahead.is_exhausted() { Vec::new() } else { stuck::find(&mut ahead, stacks, &looked, waits) };
     for (_, wait) in waits.iter_mut() {
         let semaphore = of_counter(wait) && wait.kind == LockKind::Semaphore;
         if let Some(candidates) = holds.get(&wait.lock).filter(|_| semaphore) {

@@ -29,7 +29,7 @@ use super::state::{ThreadState, WaitKind};
 use futex_wait::{FUTEX_WAIT, FutexWait};
 
 pub use lock::{Holder, LockKind, LockOwner, LockWait};
-pub use stuck::StuckWait;
+pub use stuck::{Nobody, StuckWait};
 
 pub(super) use holders::infer;
 pub(super) use spin::find as find_spin;

@@ -1,10 +1,12 @@
-//! Waits that nobody is left to end: conditions that no code signals, semaphores whose slots were lost.
+//! Waits that nobody is left to end: conditions that no code signals, or none that a thread could still come to; semaphores whose slots
+//! were lost.
 
 use std::collections::BTreeMap;
 
 use biopsy_model::{Confidence, Tid};
-use biopsy_stacks::ahead::{Ahead, Looked};
-use rustc_hash::FxHashMap;
+use biopsy_stacks::ahead::{Ahead, Looked, Reach};
+use biopsy_stacks::image::ImageStacks;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lock::{LockKind, LockWait};
 
@@ -13,8 +15,23 @@ const CONDITIONS: usize = 64;
 /// Fewer who wait for a slot may just have come.
 const WAITERS: usize = 2;
 
+/// Threads that do not wait at a condition, all of whose code ahead is gone through.
+const OTHERS: usize = 64;
+
+/// Why nobody ends a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Nobody {
+    /// No code of the program signals the condition.
+    #[default]
+    Signals,
+    /// All slots of the semaphore were lost.
+    GaveBack,
+    /// All threads that could come to code that wakes anybody wait at conditions themselves.
+    IsLeft,
+}
+
 /// A wait that nobody is left to end.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StuckWait {
     /// At what.
     pub lock: u64,
@@ -22,6 +39,8 @@ pub struct StuckWait {
     pub kind: LockKind,
     /// Who waits.
     pub waiters: Vec<Tid>,
+    /// Why.
+    pub nobody: Nobody,
     /// How sure it is.
     pub confidence: Confidence,
     /// What it rests on, in words.
@@ -31,6 +50,7 @@ pub struct StuckWait {
 /// `looked`: what lies ahead of each thread. Semaphores that were taken for futexes are told by how they are given back.
 pub(super) fn find(
     ahead: &mut Ahead<'_>,
+    stacks: &ImageStacks,
     looked: &FxHashMap<Tid, Looked>,
     waits: &mut [(Tid, &mut LockWait)],
 ) -> Vec<StuckWait> {
@@ -52,7 +72,7 @@ pub(super) fn find(
         };
         by_lock.entry((wait.lock, key)).or_default().push(index);
     }
-    let mut found = Vec::new();
+    let (mut found, mut left) = (Vec::new(), Vec::new());
     for ((lock, key), members) in by_lock {
         let all = || members.iter().filter_map(|index| waits.get(*index));
         let waiters: Vec<Tid> = all().map(|(tid, _)| *tid).collect();
@@ -66,7 +86,7 @@ pub(super) fn find(
                     "the condition is a variable of its own, and all code that forms its address was found: none of it leads to a call \
                      that signals it; {said}"
                 );
-                (LockKind::Condition, Confidence::AlmostCertain, proof)
+                (LockKind::Condition, Nobody::Signals, Confidence::AlmostCertain, proof)
             }
             LockKindKey::Semaphore
                 if is_lost(looked, lock, &waiters, all().all(|(_, wait)| wait.holders.is_empty())) =>
@@ -76,14 +96,42 @@ pub(super) fn find(
                      thread is between taking and giving back: slots were lost on a way that leaves the giving back out",
                     waiters.len()
                 );
-                (LockKind::Semaphore, Confidence::VeryLikely, proof)
+                (LockKind::Semaphore, Nobody::GaveBack, Confidence::VeryLikely, proof)
             }
-            LockKindKey::Condition | LockKindKey::Semaphore => continue,
+            LockKindKey::Condition => {
+                left.push((lock, waiters));
+                continue;
+            }
+            LockKindKey::Semaphore => continue,
         };
-        let (kind, confidence, proof) = stuck;
-        found.push(StuckWait { lock, kind, waiters, confidence, proof });
+        let (kind, nobody, confidence, proof) = stuck;
+        found.push(StuckWait { lock, kind, waiters, nobody, confidence, proof });
     }
+    found.extend(nobody_left(ahead, stacks, left));
     found
+}
+
+/// Conditions whose waiters are all that could wake anybody. `left`: waits without a limit.
+fn nobody_left(ahead: &mut Ahead<'_>, stacks: &ImageStacks, left: Vec<(u64, Vec<Tid>)>) -> Vec<StuckWait> {
+    let waiting: FxHashSet<Tid> = left.iter().flat_map(|(_, waiters)| waiters.iter().copied()).collect();
+    let others = || stacks.threads.iter().filter(|stack| !waiting.contains(&stack.tid));
+    let count = others().count();
+    if left.is_empty() || count > OTHERS || !others().all(|stack| ahead.reach(stack) == Reach::Nothing) {
+        return Vec::new();
+    }
+    let proof = format!(
+        "the code ahead of all {count} threads that do not wait at conditions was gone through, with all that it calls: none of it signals \
+         one, or starts a thread that could"
+    );
+    let stuck = |(lock, waiters)| StuckWait {
+        lock,
+        kind: LockKind::Condition,
+        waiters,
+        nobody: Nobody::IsLeft,
+        confidence: Confidence::VeryLikely,
+        proof: proof.clone(),
+    };
+    left.into_iter().map(stuck).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

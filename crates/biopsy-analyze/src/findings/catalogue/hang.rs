@@ -29,7 +29,7 @@ pub(super) const STRAND_DEADLOCK: About = About {
 pub(super) const WAITS_FOR_PROCESS: About = About {
     means: "What this process waits for lies in another one: a lock on a file, a child that does not end, a full or empty pipe.",
     said: &[of_memory(
-        "a thread waits for another process (a lock on a file, a child, a semaphore, a pipe), and what the one at the end of the chain does. A \
+        "a thread waits for another process (a lock on a file, a child, a semaphore, a pipe), and what the one at the end of the chain does: a warning where that one was stopped by a signal. A \
          `deadlock` may lead through processes too",
         "what `/proc` says at the same time (`stacks`)",
     )],
@@ -56,7 +56,8 @@ pub(super) const NEVER_WOKEN: About = About {
     said: &[of_memory(
         "somebody waits, and nobody is left who would end that: goroutines at a wait group that no code ahead of any other counts down \
          (warning) or at a channel that nobody takes from (notice); conditions that no code of the program signals, semaphores whose slots \
-         were lost (warning); threads at one monitor of Java that wait for different things (notice)",
+         were lost (warning); conditions whose waiters are all that could come to code that signals one (notice); threads at one \
+         monitor of Java that wait for different things (notice)",
         "the runtime's memory; code",
     )],
     disproved_by: "A thread, timer or process that is started later and ends the wait: a second look in which it is over.",
@@ -72,8 +73,8 @@ pub(super) const STUCK_WAIT: About = About {
     said: &[of_memory(
         "threads other than the main one, goroutines, tasks or async operations wait without a limit for what somebody was to give them (a \
          future, latch, barrier, event, pulse, semaphore, room in a queue), and nothing says who: a notice from 2 on. Workers that wait \
-         for work are left out. Of one, or of the main thread alone, it is an information, and so it is of one that stands alone at a \
-         condition, a semaphore, a pulse or a channel where nothing else was found",
+         for work are left out. Of one, or of the main thread alone, it is an information, and so it is of those at a condition, a \
+         semaphore, an atomic, a pulse or a channel where nothing else was found: who stands alone first, then the most, who takes work at last",
         "stacks; the runtime's memory",
     )],
     disproved_by: "A second look in which they stand elsewhere, or wait for the next answer.",

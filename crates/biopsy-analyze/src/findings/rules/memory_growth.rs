@@ -113,6 +113,14 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             None,
         ));
     }
+    let uncollected = is_uncollected(scene, trend);
+    if uncollected {
+        evidence.push(fact(
+            "none of its threads that collect garbage ran meanwhile: until they do a heap only fills the room it gave itself, and which of it is \
+             kept cannot be told",
+            None,
+        ));
+    }
     // A compiler, a sort: it takes the memory that its work needs, and ends.
     let works = scene.busy() >= WORKS && !harms(scene);
     if works {
@@ -128,7 +136,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::MemoryGrowth,
-        severity: match (soon, fills || small || works || of_files) {
+        severity: match (soon, fills || small || works || of_files || uncollected) {
             (_, true) => Severity::Notice,
             (true, false) => Severity::Critical,
             (false, false) => Severity::Warning,
@@ -203,6 +211,20 @@ fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s RuntimeSumm
 /// Its memory has a collector that says nothing to us.
 fn is_virtual_machine(scene: &Scene<'_>, trend: &Trend) -> bool {
     matches!(scene.runtime_of_key(&trend.key), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go)
+}
+
+/// Java's collector has threads of its own, and none of them ran: nothing has been collected since the recording began.
+fn is_uncollected(scene: &Scene<'_>, trend: &Trend) -> bool {
+    if scene.runtime_of_key(&trend.key) != RuntimeKind::Jvm {
+        return false;
+    }
+    let pid = trend.key.split(' ').next().and_then(|pid| pid.parse().ok());
+    let rows = scene.analysis.threads.rows.iter();
+    let mut collectors = rows
+        .filter(|row| Some(row.pid.0) == pid && row.name.starts_with("GC Thread#"))
+        .map(|row| row.voluntary + row.involuntary + row.running.0)
+        .peekable();
+    collectors.peek().is_some() && collectors.all(|ran| ran == 0)
 }
 
 /// By how many bytes the managed heap grew, as its runtime counts it.

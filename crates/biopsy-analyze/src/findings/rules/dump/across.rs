@@ -1,6 +1,6 @@
 //! Processes wait for each other in a circle, or for one at the end of a chain.
 
-use crate::dump::{DumpAnalysis, Step};
+use crate::dump::{DumpAnalysis, STOPPED, Step};
 use crate::findings::dump::{at, place};
 use crate::findings::evidence::steps;
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
@@ -110,6 +110,12 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
     let severity = match first.object? {
         // The one that waits may be the one who should do something; another thread of it may as well.
         _ if across.chain_returns => Severity::Notice,
+        // It will not give back what it has until somebody lets it go on.
+        PeerObject::FileLock | PeerObject::Semaphore | PeerObject::SharedLock | PeerObject::PipeRoom
+            if last.does == STOPPED =>
+        {
+            Severity::Warning
+        }
         PeerObject::FileLock | PeerObject::Semaphore | PeerObject::SharedLock => Severity::Notice,
         PeerObject::PipeData
         | PeerObject::PipeRoom
@@ -142,6 +148,7 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
             Some(PeerObject::PipeData) => {
                 "It has the writing end of the pipe, and never writes: close what is inherited (`O_CLOEXEC`, `close_range`), or read only what is expected"
             }
+            _ if last.does == STOPPED => "Let it go on (`kill -CONT PID`), and find out who stopped it",
             _ => "Look at the process at the end of the chain",
         }]),
     })

@@ -1,7 +1,7 @@
 //! Many wait for one that is not stuck itself.
 
 use crate::dump::{DumpAnalysis, LockKind, LockQueue, WaitGraph};
-use crate::findings::dump::{at, in_functions, label, place, share};
+use crate::findings::dump::{NAMED, at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::words::threads;
@@ -32,6 +32,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     let (owner, waiting) = roots.into_iter().max_by_key(|(_, waiting)| *waiting)?;
     let severity = grade(waiting, WAITING)?;
+    let behind = WaitGraph::behind(&waiters, &[owner]);
     let holds = |queue: &&LockQueue| queue.holders.iter().any(|holder| holder.thread == owner);
     let queue = analysis.waits.queues.iter().find(holds)?;
     let holder = queue.holders.iter().find(|holder| holder.thread == owner)?;
@@ -61,10 +62,29 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
             .to_owned(),
         evidence: vec![
             at(Reference::Thread(owner), format!("meanwhile {} {does}{inside}{since}", label(analysis, owner))),
+            fact(format!("those who wait stand in {}", standing(analysis, &behind)), None),
             fact(format!("how the owner is known: {}", queue.proof), Some(Value::Count(waiting as f64))),
         ],
         next_steps: steps(&["Take a second dump, or a trace, to see whether it stays so", "Do less while the lock is held"]),
     })
+}
+
+/// The places of threads, the most frequent first.
+fn standing(analysis: &DumpAnalysis, tids: &[Tid]) -> String {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for tid in tids {
+        *places.entry(place(analysis, *tid).unwrap_or_else(|| "an unknown place".to_owned())).or_default() +=
+            1;
+    }
+    let mut places: Vec<(String, usize)> = places.into_iter().collect();
+    places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let named = places.iter().take(NAMED).map(|(place, count)| match count {
+        1 => place.clone(),
+        count => format!("{place} ({count} threads)"),
+    });
+    let more = places.len().saturating_sub(NAMED);
+    let rest = (more > 0).then(|| format!("{more} other places"));
+    named.chain(rest).collect::<Vec<_>>().join(", ")
 }
 
 /// What is held, whatever the others want it for.

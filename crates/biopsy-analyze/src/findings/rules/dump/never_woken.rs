@@ -1,7 +1,7 @@
 //! Somebody waits, and nobody is left who would end that.
 
 use crate::dump::strands::{Strand, StrandKind, StrandRuntime, WaitKind};
-use crate::dump::{DumpAnalysis, LockKind, StuckWait};
+use crate::dump::{DumpAnalysis, Nobody, StuckWait};
 use crate::findings::dump::{NAMED, at, place, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
@@ -26,14 +26,20 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
     let most = places.iter().max_by_key(|(_, tids)| tids.len())?.0;
     let waits = if count == 1 { "waits" } else { "wait" };
     let inside = if most.is_empty() { String::new() } else { format!(", in {most}") };
-    let (nobody, meaning, advice) = match stuck.kind {
-        LockKind::Semaphore => (
+    let (nobody, meaning, advice) = match stuck.nobody {
+        Nobody::IsLeft => (
+            "nobody is left to signal",
+            "Whoever waits at a condition goes on when another thread signals it. All threads that could still come to code that wakes \
+             anybody wait at conditions themselves, without a limit. A pool that will get no work any more looks the same, and is harmless.",
+            "Look at who should signal: has that thread ended, does it leave the signal out on some way, or does it wait here too?",
+        ),
+        Nobody::GaveBack => (
             "has not one slot left, and nobody has one",
             "Whoever takes a slot of this semaphore gives it back further on in the same code. All slots are gone, and no thread is where \
              one would be given back. One that is given back by other code than where it was taken would not be seen.",
             "Look for a way out between taking and giving back (an exception, an early return) that leaves the giving back out",
         ),
-        _ => (
+        Nobody::Signals => (
             "no code of the program signals",
             "Who waits at a condition goes on when somebody signals it. The code of the program was searched for all uses of this one: \
              it is waited at, and never signalled.",
@@ -47,8 +53,10 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
         evidence.push(at(Reference::Thread(*first), format!("{} in {place}", threads(tids.len()))));
     }
     evidence.push(fact(format!("how that is known ({}): {}", stuck.confidence.words(), stuck.proof), None));
+    // Threads without work that nobody ever gives any look the same.
+    let severity = if stuck.nobody == Nobody::IsLeft { Severity::Notice } else { Severity::Warning };
     Some(finding(
-        (Severity::Warning, share(analysis, count).max(0.3)),
+        (severity, share(analysis, count).max(0.3)),
         format!("{} {waits} for {} that {nobody}{inside}", threads(count), stuck.kind.words()),
         meaning,
         evidence,
@@ -268,5 +276,24 @@ mod tests {
         assert_eq!(severity, Severity::Warning);
         assert!(title.starts_with("1 goroutine waits at a channel that is nil"), "{title}");
         assert_eq!(found(vec![goroutine(1, Some(rest))]), None, "how a program rests");
+    }
+
+    #[test]
+    fn nobody_is_left_to_signal_is_a_notice_and_no_signal_at_all_a_warning() {
+        let said = |nobody| {
+            let waiters = vec![Tid(3), Tid(4)];
+            let stuck = StuckWait { waiters, nobody, ..StuckWait::default() };
+            let found = find(&DumpAnalysis { stuck: vec![stuck], ..DumpAnalysis::default() }).unwrap();
+            (found.severity, found.title)
+        };
+        let (severity, title) = said(Nobody::IsLeft);
+        assert_eq!(severity, Severity::Notice);
+        assert!(
+            title.starts_with("2 threads wait for") && title.contains("nobody is left to signal"),
+            "{title}"
+        );
+        let (severity, title) = said(Nobody::Signals);
+        assert_eq!(severity, Severity::Warning);
+        assert!(title.contains("no code of the program signals"), "{title}");
     }
 }

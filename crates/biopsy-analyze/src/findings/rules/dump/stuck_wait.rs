@@ -18,11 +18,12 @@ const IMPACT: f64 = 0.15;
 /// Frames above the program's that are looked at for what is waited for.
 const INNER: usize = 48;
 
-/// What a function waits for: an answer, in words, or work, of which nothing is said.
+/// What a function waits for, in words: an answer, or work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Awaits {
+pub(super) enum Awaits {
     Answer(&'static str),
-    Work,
+    /// Of which nothing is said here; empty: nobody waits there but workers of a library.
+    Work(&'static str),
 }
 
 use Awaits::{Answer, Work};
@@ -37,19 +38,23 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("std::shared_future<", Answer("a future")),
     ("std::latch::", Answer("a latch")),
     ("std::barrier<", Answer("a barrier")),
+    ("std::__tree_barrier<", Answer("a barrier")),
+    ("std::__atomic_wait_address<std::__barrier_phase_t", Answer("a barrier")),
     ("pthread_barrier_wait", Answer("a barrier")),
     // Rust
     ("std::sync::barrier::Barrier", Answer("a barrier")),
     ("std::sync::mpsc::SyncSender<", Answer("room in a channel")),
-    ("std::sync::mpsc::Receiver<", Work),
+    ("std::sync::mpsc::Receiver<", Work("something in a channel")),
     ("crossbeam_channel::channel::Sender<", Answer("room in a channel")),
-    ("crossbeam_channel::channel::Receiver<", Work),
+    ("crossbeam_channel::channel::Receiver<", Work("something in a channel")),
     ("flume::Sender<", Answer("room in a channel")),
-    ("flume::Receiver<", Work),
+    ("flume::Receiver<", Work("something in a channel")),
     // .NET
-    ("System.Collections.Concurrent.BlockingCollection", Work),
-    ("System.Threading.PortableThreadPool", Work),
-    ("System.Threading.LowLevelLifoSemaphore", Work),
+    ("System.Collections.Concurrent.BlockingCollection`1.Add", Answer("room in a `BlockingCollection`")),
+    ("System.Collections.Concurrent.BlockingCollection`1.TryAdd", Answer("room in a `BlockingCollection`")),
+    ("System.Collections.Concurrent.BlockingCollection", Work("something in a `BlockingCollection`")),
+    ("System.Threading.PortableThreadPool", Work("")),
+    ("System.Threading.LowLevelLifoSemaphore", Work("")),
     ("System.Threading.Tasks.Task", Answer("a task")),
     ("System.Runtime.CompilerServices.TaskAwaiter", Answer("a task")),
     ("System.Threading.CountdownEvent.", Answer("a countdown")),
@@ -72,7 +77,7 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("java.util.concurrent.LinkedBlockingQueue.put", Answer("room in a queue")),
     ("java.util.concurrent.LinkedBlockingDeque.put", Answer("room in a queue")),
     ("java.util.concurrent.SynchronousQueue.put", Answer("somebody who takes from a queue")),
-    ("java.util.concurrent.", Work),
+    ("java.util.concurrent.", Work("")),
     ("java.lang.Thread.join", Answer("the end of a thread")),
     // Python
     ("Event.wait", Answer("an event")),
@@ -82,7 +87,7 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("Semaphore.acquire", Answer("a semaphore")),
     ("Queue.put", Answer("room in a queue")),
     ("Queue.join", Answer("a queue that is worked off")),
-    ("Queue.get", Work),
+    ("Queue.get", Work("something in a queue")),
     ("Thread.join", Answer("the end of a thread")),
 ];
 
@@ -233,12 +238,8 @@ fn awaited(inner: &[FrameRow]) -> Option<Awaits> {
     names.into_iter().find_map(by_name)
 }
 
-/// Whether it is known what a function with this name waits for: an answer, or work.
-pub(super) fn is_known(name: &str) -> bool {
-    by_name(name).is_some()
-}
-
-fn by_name(name: &str) -> Option<Awaits> {
+/// What a function with this name waits for, where it is known.
+pub(super) fn by_name(name: &str) -> Option<Awaits> {
     let name = name.trim_start_matches(['_', '<']);
     FUNCTIONS.iter().find(|(known, _)| name.starts_with(known)).map(|(_, awaits)| *awaits)
 }
@@ -246,7 +247,11 @@ fn by_name(name: &str) -> Option<Awaits> {
 /// A strand of another language.
 fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, groups: &mut Groups) {
     let Some(wait) = strand.wait.as_ref().filter(|wait| !wait.ends_by_itself) else { return };
-    let known = runtime.owners(strand).next().is_some() || wait.nobody.is_some() || wait.queued_in.is_some();
+    // Who would end it, where that one stands still itself: the end of the chain is in the evidence.
+    let stands = stuck_owner(runtime, strand);
+    let known = (runtime.owners(strand).next().is_some() && stands.is_none())
+        || wait.nobody.is_some()
+        || wait.queued_in.is_some();
     let is_main = strand.tid.is_some_and(|tid| tid.0 == analysis.identity.pid.0)
         || strand.name.as_deref() == Some("main")
         || (strand.kind == StrandKind::Goroutine && strand.id.0 == 1);
@@ -282,9 +287,35 @@ fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, 
     let entry = groups.entry((what.to_owned(), place)).or_default();
     entry.who.push(runtime.label(strand));
     entry.tids.extend(strand.tid);
+    entry.details.extend(stands);
     entry.details.extend(wait.awaited.iter().map(|awaited| format!("`{awaited}`")));
     entry.details.extend(wait.object.iter().map(|object| format!("`{object}`")));
     entry.of_main = is_main;
+}
+
+/// The goroutine that would end a wait for a group, in words, where all that could stand at a channel or the like themselves, and nobody is
+/// known to end that.
+fn stuck_owner(runtime: &StrandRuntime, strand: &Strand) -> Option<String> {
+    let counts = |strand: &Strand| strand.wait.as_ref().is_some_and(|wait| wait.kind == WaitKind::WaitGroup);
+    if runtime.runtime.kind != RuntimeKind::Go || !counts(strand) {
+        return None;
+    }
+    let stands = |owner: &Strand| {
+        let at = |kind| {
+            matches!(
+                kind,
+                WaitKind::ChannelSend | WaitKind::ChannelReceive | WaitKind::Select | WaitKind::Condition
+            )
+        };
+        let wait = owner.wait.as_ref();
+        !matches!(owner.state, StrandState::Running | StrandState::Runnable)
+            && wait.is_some_and(|wait| at(wait.kind) && !wait.ends_by_itself && wait.owners.is_empty())
+    };
+    let owners: Vec<&Strand> = runtime.owners(strand).map(|(owner, _)| owner).collect();
+    let first = owners.first().filter(|_| owners.iter().all(|owner| stands(owner)))?;
+    let wait = first.wait.as_ref()?;
+    let place = runtime.place(first).unwrap_or_else(|| "an unknown place".to_owned());
+    Some(format!("{} would end it, which waits in {place} for {}", runtime.label(first), wait.kind.words()))
 }
 
 /// Asynchronous operations of .NET at an `await` of the program's own.
@@ -324,15 +355,55 @@ mod tests {
             ("<std::sync::barrier::Barrier>::wait", Some(Answer("a barrier"))),
             ("__pthread_barrier_wait", Some(Answer("a barrier"))),
             ("System.Threading.Tasks.Task.SpinThenBlockingWait", Some(Answer("a task"))),
-            ("System.Collections.Concurrent.BlockingCollection`1.TryTakeWithNoTimeValidation", Some(Work)),
-            ("java.util.concurrent.LinkedBlockingQueue.take", Some(Work)),
+            (
+                "System.Collections.Concurrent.BlockingCollection`1.TryTakeWithNoTimeValidation",
+                Some(Work("something in a `BlockingCollection`")),
+            ),
+            (
+                "System.Collections.Concurrent.BlockingCollection`1.TryAddWithNoTimeValidation",
+                Some(Answer("room in a `BlockingCollection`")),
+            ),
+            (
+                "std::__atomic_wait_address<std::__barrier_phase_t, std::__tree_barrier<>::wait()::{lambda()#1}>",
+                Some(Answer("a barrier")),
+            ),
+            ("java.util.concurrent.LinkedBlockingQueue.take", Some(Work(""))),
             ("java.util.concurrent.LinkedBlockingQueue.put", Some(Answer("room in a queue"))),
-            ("Queue.get", Some(Work)),
+            ("Queue.get", Some(Work("something in a queue"))),
             ("Event.wait", Some(Answer("an event"))),
             ("<std::sync::mpsc::SyncSender<i32>>::send", Some(Answer("room in a channel"))),
             ("pthread_cond_wait", None),
         ] {
             assert_eq!(by_name(name), awaits, "{name}");
         }
+    }
+
+    #[test]
+    fn who_would_end_a_wait_group_may_stand_still_itself() {
+        use crate::dump::DumpFacts;
+        use crate::dump::strands::{Holder, Owner, RuntimeStrands, StrandId, StrandWait};
+        use biopsy_model::Confidence;
+        let said = |owner: Option<StrandWait>| {
+            let mut group = StrandWait::of(WaitKind::WaitGroup, "semacquire");
+            group.owners = vec![Owner {
+                holder: Holder::Strand(StrandId(7)),
+                confidence: Confidence::VeryLikely,
+                frame: None,
+                proof: String::new(),
+            }];
+            let goroutine =
+                |number, wait| Strand { wait, ..Strand::new(StrandId(number), StrandKind::Goroutine) };
+            let mut runtime = RuntimeStrands::new(RuntimeKind::Go, b"server", 0);
+            runtime.strands = vec![goroutine(5, Some(group)), goroutine(7, owner)];
+            let facts = [runtime];
+            let facts = DumpFacts { strands: &facts, ..DumpFacts::default() };
+            let strands = crate::dump::strands::analyze(&facts);
+            stuck_owner(&strands[0], &strands[0].runtime.strands[0])
+        };
+        let select = StrandWait::of(WaitKind::Select, "select");
+        assert!(said(Some(select.clone())).unwrap().starts_with("goroutine 7 would end it"));
+        assert_eq!(said(None), None, "it runs");
+        assert_eq!(said(Some(StrandWait { ends_by_itself: true, ..select })), None);
+        assert_eq!(said(Some(StrandWait::of(WaitKind::Io, "IO wait"))), None, "a peer may answer");
     }
 }

@@ -548,13 +548,31 @@ fn one_that_waits_alone_is_a_hint() {
     let worker = (&["pthread_cond_wait", "Pool::run"][..], WaitKind::Futex);
     assert_eq!(at(&[main, alone], LockKind::Condition), Some(Info));
     assert_eq!(at(&[main, alone, worker, worker], LockKind::Semaphore), Some(Info));
-    // A pool, the main thread, and what is no signal.
-    assert_eq!(at(&[main, worker, worker], LockKind::Condition), None);
+    // A pool alone is all there is to say; who stands alone is said before it.
+    assert_eq!(at(&[main, worker, worker], LockKind::Condition), Some(Info));
+    let first = |stacks: &[(&[&str], WaitKind)]| {
+        let mut analysis = standing(stacks);
+        let locks = analysis.threads.iter_mut().filter_map(|thread| thread.lock.as_mut());
+        locks.for_each(|lock| lock.kind = LockKind::Condition);
+        finding(&analysis, id).map(|finding| finding.title)
+    };
+    let title = first(&[main, worker, worker, alone]).unwrap();
+    assert!(title.contains("await_start"), "{title}");
+    let title = first(&[main, worker, worker]).unwrap();
+    assert!(title.starts_with("2 threads wait in `Pool::run`"), "{title}");
+    // An atomic that is to change, by who waits there; the main thread, and what is no signal.
+    let atomic = (&["syscall", "std::__atomic_base<int>::wait", "await_dusk"][..], WaitKind::Futex);
+    assert_eq!(at(&[main, atomic], LockKind::Futex), Some(Info));
     assert_eq!(at(&[alone], LockKind::Condition), None);
     assert_eq!(at(&[main, alone], LockKind::Futex), None);
-    // Work is awaited in a library that is known for it.
+    // Work is awaited in a library that is known for it: it is said after all others.
     let takes = (&["<std::sync::mpsc::Receiver<Job>>::recv", "work"][..], WaitKind::Futex);
-    assert_eq!(at(&[main, takes], LockKind::Condition), None);
+    let title = first(&[main, takes]).unwrap();
+    assert!(title.contains("waits in `work`") && title.contains("for something in a channel"), "{title}");
+    let title = first(&[main, takes, worker, worker]).unwrap();
+    assert!(title.contains("Pool::run"), "{title}");
+    let pool = (&["System.Threading.PortableThreadPool.Wait", "Job.Run"][..], WaitKind::Futex);
+    assert_eq!(at(&[main, pool], LockKind::Condition), None, "threads of a pool of the library");
 }
 
 #[test]

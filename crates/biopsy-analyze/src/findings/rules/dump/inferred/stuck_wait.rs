@@ -1,8 +1,8 @@
-//! One thread, goroutine or thread of a language stands alone at a condition, a semaphore or a channel, without a limit, and nothing else
-//! was found.
+//! Threads, goroutines or threads of a language stand at a condition, a semaphore, an atomic or a channel, without a limit, and nothing
+//! else was found.
 //!
-//! Several that stand in one place are most often a pool that waits for work, and silent. One is a hint, and no more: it never says
-//! more than an information.
+//! One that stands alone is a hint. Several that stand in one place are most often a pool that waits for work: they are named where
+//! nobody stands alone, for then they are all that there is to say. Neither says more than an information.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, Stran
 use crate::dump::{DumpAnalysis, DumpThread, LockKind, Movement};
 use crate::findings::dump::NAMED;
 use crate::findings::evidence::steps;
-use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+use crate::words::threads;
 use biopsy_model::Tid;
 
-use super::super::stuck_wait::{self, is_known, native_threads};
+use super::super::stuck_wait::{self, Awaits, by_name, native_threads};
 
 /// Before what all threads do.
 const IMPACT: f64 = 0.52;
@@ -22,6 +23,8 @@ const IMPACT: f64 = 0.52;
 struct Waiter {
     who: String,
     what: String,
+    /// Work, as it looks: said where there is nothing else.
+    work: bool,
     tid: Option<Tid>,
 }
 
@@ -41,18 +44,45 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
             places.entry(place).or_default().push(waiter);
         }
     }
-    let alone: Vec<(&String, &Waiter)> = places
-        .iter()
-        .filter_map(|(place, waiters)| match waiters.as_slice() {
-            [one] => Some((place, one)),
-            _ => None,
+    // Who stands alone first, then the most; who waits for work at last.
+    let mut found: Vec<(&String, &Vec<Waiter>)> = places.iter().collect();
+    let for_work = |waiters: &[Waiter]| waiters.iter().any(|one| one.work);
+    found
+        .sort_by_key(|(_, waiters)| (for_work(waiters), waiters.len() > 1, std::cmp::Reverse(waiters.len())));
+    let (place, waiters) = found.first()?;
+    let first = waiters.first()?;
+    let (who, explanation) = match waiters.len() {
+        1 if !first.work => (
+            format!("{} waits", first.who),
+            "It stands there alone, as nobody of a pool does, and nothing else was found. It may be idle; if the program hangs, it is \
+             where to look first: a signal that came before it was waited for, or an answer that an error kept from coming, leaves \
+             exactly this.",
+        ),
+        count => (
+            match count {
+                1 => format!("{} waits", first.who),
+                count => format!("{} wait", threads_or_goroutines(count, first)),
+            },
+            "Nothing else was found. A pool without work looks the same; if the program hangs, it is where to look first: who should give \
+             what they wait for has ended, left it out on the way of an error, or waits there itself.",
+        ),
+    };
+    let evidence = found.iter().take(NAMED).filter_map(|(place, waiters)| {
+        let first = waiters.first()?;
+        let who = match waiters.len() {
+            1 => format!("{} waits", first.who),
+            count => {
+                let list: Vec<&str> = waiters.iter().take(NAMED).map(|one| one.who.as_str()).collect();
+                let more = count.saturating_sub(NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!("{}{more} wait", list.join(", "))
+            }
+        };
+        Some(Evidence {
+            text: format!("{who} in {place} for {}", first.what),
+            reference: first.tid.map_or(Reference::Recording, Reference::Thread),
+            value: Some(Value::Count(waiters.len() as f64)),
         })
-        .collect();
-    let (place, first) = alone.first()?;
-    let evidence = alone.iter().take(NAMED).map(|(place, waiter)| Evidence {
-        text: format!("{} waits in {place} for {}", waiter.who, waiter.what),
-        reference: waiter.tid.map_or(Reference::Recording, Reference::Thread),
-        value: None,
     });
     let pid = analysis.identity.pid;
     Some(Finding {
@@ -60,13 +90,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         severity: Severity::Info,
         impact: IMPACT,
         title: format!(
-            "{} waits in {place} for {}, without a limit; who would end that is not determined",
-            first.who, first.what
+            "{who} in {place} for {}, without a limit; who would end that is not determined",
+            first.what
         ),
-        explanation: "It stands there alone, as nobody of a pool does, and nothing else was found. It may be idle; if the program hangs, it is \
-                      where to look first: a signal that came before it was waited for, or an answer that an error kept from coming, leaves \
-                      exactly this."
-            .to_owned(),
+        explanation: explanation.to_owned(),
         evidence: evidence.collect(),
         next_steps: steps(&[
             &format!("`biopsy stacks {pid} --looks 3 --every 2s` determines whether it still stands there"),
@@ -75,21 +102,52 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     })
 }
 
+fn threads_or_goroutines(count: usize, first: &Waiter) -> String {
+    if first.who.starts_with("goroutine") { format!("{count} goroutines") } else { threads(count) }
+}
+
 /// A thread of native or .NET code.
 fn of_thread(analysis: &DumpAnalysis, thread: &DumpThread) -> Option<(String, Waiter)> {
     let lock = thread.lock.as_ref().filter(|lock| !lock.timed && lock.thread().is_none())?;
     let is_main = thread.tid.0 == analysis.identity.pid.0;
-    let is_signal = matches!(lock.kind, LockKind::Condition | LockKind::Semaphore | LockKind::Pulse);
-    if is_main || !is_signal || thread.state.wait().is_none() || thread.movement == Some(Movement::Moved) {
+    let rows = analysis.groups.get(thread.group)?.frames.as_slice();
+    let names = || rows.iter().filter_map(|row| row.function.as_deref());
+    let what = match lock.kind {
+        LockKind::Condition | LockKind::Semaphore | LockKind::Pulse => lock.kind.words(),
+        LockKind::Futex => names().find_map(by_address)?,
+        _ => return None,
+    };
+    if is_main || thread.state.wait().is_none() || thread.movement == Some(Movement::Moved) {
         return None;
     }
     let place = analysis.place(thread.tid).filter(|place| place.own)?;
-    let rows = analysis.groups.get(thread.group)?.frames.iter();
-    if rows.filter_map(|row| row.function.as_deref()).any(is_known) {
-        return None;
+    let (what, work) = told(names(), what)?;
+    Some((place.name(), Waiter { who: thread.label(), what, work, tid: Some(thread.tid) }))
+}
+
+/// What is waited for, by the functions on the way or else as the lock says it, and whether that is work. `None`: another rule knows it, or
+/// it is a library's own worker.
+fn told<'a>(names: impl Iterator<Item = &'a str>, lock: &str) -> Option<(String, bool)> {
+    // The outermost decides: who takes from a queue waits for work, whatever the queue is made of.
+    match names.filter_map(by_name).last() {
+        None => Some((lock.to_owned(), false)),
+        Some(Awaits::Work("")) | Some(Awaits::Answer(_)) => None,
+        Some(Awaits::Work(words)) => Some((words.to_owned(), true)),
     }
-    let what = lock.kind.words().to_owned();
-    Some((place.name(), Waiter { who: thread.label(), what, tid: Some(thread.tid) }))
+}
+
+/// What somebody waits for at a word of memory, by the function of the library that waits there.
+fn by_address(name: &str) -> Option<&'static str> {
+    let known = [
+        ("std::__atomic_wait_address", "an atomic to change"),
+        ("std::__atomic_base<", "an atomic to change"),
+        ("std::sys::sync::thread_parking::", "somebody to unpark it"),
+        ("std::sys::pal::unix::thread_parking::", "somebody to unpark it"),
+        ("std::sys_common::thread_parking::", "somebody to unpark it"),
+        ("std::thread::park", "somebody to unpark it"),
+    ];
+    let name = name.trim_start_matches('<');
+    known.iter().find(|(begin, _)| name.starts_with(begin)).map(|(_, what)| *what)
 }
 
 /// A strand of another language.
@@ -105,9 +163,7 @@ fn of_strand(runtime: &StrandRuntime, strand: &Strand) -> Option<(String, Waiter
     if strand.of_runtime || strand.state == StrandState::Running || owned || is_main || !is_signal {
         return None;
     }
-    if strand.frames.iter().any(|frame| is_known(&frame.function)) {
-        return None;
-    }
+    let (what, work) = told(strand.frames.iter().map(|frame| &*frame.function), wait.kind.words())?;
     let place = runtime.place(strand)?;
-    Some((place, Waiter { who: runtime.label(strand), what: wait.kind.words().to_owned(), tid: strand.tid }))
+    Some((place, Waiter { who: runtime.label(strand), what, work, tid: strand.tid }))
 }
