@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use biopsy_lab::error::in_words;
-use biopsy_lab::{LabError, out, worker};
+use biopsy_lab::{LabError, worker};
+use biopsy_terminal::out;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::{LabError, in_words};
 use crate::notices::{self, Ways};
-use crate::out::say;
+use biopsy_terminal::out::say;
 use crate::place::{Lab, now};
 use crate::web::Program;
 use crate::{delete, intake, web, work};

@@ -20,7 +20,7 @@ use crate::commands::verify_deletion::VerifyDeletionArgs;
 use crate::config::ConfigArgs;
 use crate::dump::DumpArgs;
 use crate::recent::RecentArgs;
-use crate::render::terminal::ColorChoice;
+use biopsy_terminal::terminal::ColorChoice;
 use crate::send::SendArgs;
 use crate::snapshot::{HeapFormat, SnapshotArgs};
 use crate::stacks::StacksArgs;

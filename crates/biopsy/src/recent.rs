@@ -1,20 +1,18 @@
 //! `biopsy recent`, which the watcher starts: keeps the last minutes of a process.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use biopsy_capture::recent::{KeepPlan, keep};
-use biopsy_capture::{Failure, Job, Patience};
+use biopsy_capture::{Failure, Patience};
 use biopsy_standby::journal::make_folder;
 use biopsy_standby::places;
 use clap::Args;
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::progress::Screen;
+use biopsy_foreground::Code;
+use crate::running::begin;
 use crate::render::result;
-use crate::render::terminal::ColorChoice;
+use biopsy_terminal::terminal::ColorChoice;
 use crate::typed::{duration, typed};
 
 /// Keep the last minutes of a process in memory, until it ends or this command is ended.
@@ -41,8 +39,7 @@ pub(crate) struct RecentArgs {
 
 /// Runs `biopsy recent`.
 pub(crate) fn run(args: &RecentArgs, color: ColorChoice) -> Result<Code, Failure> {
-    let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
-    interrupt::listen(&job, Patience::Unlimited, color)?;
+    let (job, _) = begin(color, args.quiet, args.json, Patience::Unlimited)?;
     let folder = places::recent_folder()?;
     make_folder(&folder)?;
     let plan = KeepPlan {

@@ -105,10 +105,24 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-deliver",
         ],
     ),
+    ("biopsy-terminal", &["biopsy-model"]),
+    (
+        "biopsy-foreground",
+        &[
+            "biopsy-sys",
+            "biopsy-model",
+            "biopsy-image",
+            "biopsy-target",
+            "biopsy-record",
+            "biopsy-capture",
+            "biopsy-terminal",
+        ],
+    ),
     (
         "biopsy-lab",
         &[
             "biopsy-model",
+            "biopsy-terminal",
             "biopsy-redact",
             "biopsy-seal",
             "biopsy-import",
@@ -137,6 +151,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-watch",
             "biopsy-deliver",
             "biopsy-standby",
+            "biopsy-terminal",
+            "biopsy-foreground",
         ],
     ),
     ("biopsy-testkit", &["biopsy-sys"]),
@@ -170,6 +186,7 @@ const CAPTURE_ONLY: &[&str] = &[
     "biopsy-record",
     "biopsy-capture",
     "biopsy-standby",
+    "biopsy-foreground",
 ];
 /// Which crates of others it may use: nothing that opens sockets, starts processes or signals them. Those that touch the machine
 /// name the crates that may; the others may be used in all of the half.

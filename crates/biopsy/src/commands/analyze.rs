@@ -6,9 +6,10 @@ use biopsy_report::{Mask, render_html, render_json, render_markdown, render_text
 
 use super::input::diagnose;
 use crate::cli::AnalyzeArgs;
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::Terminal;
+use biopsy_foreground::Code;
+use crate::render::for_reports;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::Terminal;
 
 /// Rows in the table of a heap's types.
 const TYPES: usize = 50;
@@ -23,11 +24,11 @@ pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Fa
         write_new(path, render_html(diagnosis, mask).as_bytes())?;
     }
     if args.json {
-        out::json(render_json(diagnosis, mask).into_bytes())?;
+        out::json(render_json(diagnosis, mask))?;
     } else if args.markdown {
         out::text(&render_markdown(diagnosis, mask), terminal.colour)?;
     } else {
-        out::text(&render_text(diagnosis, TYPES, terminal.for_reports()), terminal.colour)?;
+        out::text(&render_text(diagnosis, TYPES, for_reports(terminal)), terminal.colour)?;
     }
     Ok(if diagnosis.is_damaged() { Code::Partial } else { Code::Ok })
 }

@@ -14,9 +14,10 @@ use clap::Args;
 
 use super::input::{bad_input, look};
 use super::symbols::SymbolArgs;
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::Terminal;
+use biopsy_foreground::Code;
+use crate::render::for_reports;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::Terminal;
 
 /// Say what got slower or faster between two recordings of one program: functions, waits, locks, requests; in rates, with the noise, and
 /// nothing that is below it. Of heap snapshots: what grew, by type and by who holds it.
@@ -88,11 +89,11 @@ fn compare_heaps(
         write_new(path, render_html(&diagnosis, None).as_bytes())?;
     }
     if args.json {
-        out::json(render_heap_growth_json(growth, &names).into_bytes())?;
+        out::json(render_heap_growth_json(growth, &names))?;
     } else if args.markdown {
         out::text(&render_heap_growth_markdown(growth), terminal.colour)?;
     } else {
-        out::text(&render_heap_growth_text(&diagnosis, terminal.for_reports()), terminal.colour)?;
+        out::text(&render_heap_growth_text(&diagnosis, for_reports(terminal)), terminal.colour)?;
     }
     Ok(if diagnosis.is_damaged() { Code::Partial } else { Code::Ok })
 }
@@ -109,11 +110,11 @@ fn compare_times(
         write_new(path, render_comparison_html(&comparison, files).as_bytes())?;
     }
     if args.json {
-        out::json(render_comparison_json(&comparison, files).into_bytes())?;
+        out::json(render_comparison_json(&comparison, files))?;
     } else if args.markdown {
         out::text(&render_comparison_markdown(&comparison, files), terminal.colour)?;
     } else {
-        out::text(&render_comparison_text(&comparison, files, terminal.for_reports()), terminal.colour)?;
+        out::text(&render_comparison_text(&comparison, files, for_reports(terminal)), terminal.colour)?;
     }
     Ok(if comparison.refused.is_some() { Code::Partial } else { Code::Ok })
 }

@@ -11,9 +11,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::input::{Diagnosed, diagnose};
 use super::symbols::SymbolArgs;
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::Terminal;
+use biopsy_foreground::Code;
+use crate::render::for_reports;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::Terminal;
 
 /// Say what a finding means: what it rests on, what would disprove it, and what to do. Without ID: all findings there are.
 #[derive(Debug, Args)]
@@ -44,13 +45,13 @@ pub(crate) fn explain(args: &ExplainArgs, terminal: Terminal) -> Result<Code, Fa
         let document = explanations(ids, read.as_ref().map(|(read, _)| &read.diagnosis));
         let masked = |text: &str| read.as_ref().map_or_else(|| text.to_owned(), |(read, _)| read.mask(text));
         let wanted = read.as_ref().is_some_and(|(read, _)| read.is_unmasked());
-        return out::json(render_explanations_json(&document, wanted.then_some(&masked)).into_bytes());
+        return out::json(render_explanations_json(&document, wanted.then_some(&masked)));
     }
     let text = match args.id {
-        None => render_ids(terminal.for_reports()),
+        None => render_ids(for_reports(terminal)),
         Some(id) => {
             let found_in = read.as_ref().map(|(read, file)| (&read.diagnosis, file.as_str()));
-            render_explanation(id, found_in, terminal.for_reports())
+            render_explanation(id, found_in, for_reports(terminal))
         }
     };
     out::text(&text, terminal.colour)?;

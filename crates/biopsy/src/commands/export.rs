@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use biopsy_report::export::Format;
 
 use crate::cli::{ExportArgs, ExportFormat};
-use crate::exit_codes::Code;
-use crate::render::out;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 use biopsy_capture::{Failure, FailureKind};
 
 use super::input::{bad_input, look};

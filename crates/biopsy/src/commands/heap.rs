@@ -12,9 +12,10 @@ use clap::Args;
 use regex::Regex;
 
 use super::symbols::SymbolArgs;
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::Terminal;
+use biopsy_foreground::Code;
+use crate::render::for_reports;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::Terminal;
 
 /// Ask a heap: who holds objects of a type, on which ways one gets to them, what one object is.
 #[derive(Debug, Args)]
@@ -71,9 +72,9 @@ pub(crate) fn heap(args: &HeapArgs, terminal: Terminal) -> Result<Code, Failure>
         Failure::new(FailureKind::BadInput, format!("the references cannot be read: {error}"))
     })??;
     if args.json {
-        out::json(render_heap_answer_json(&answer).into_bytes())?;
+        out::json(render_heap_answer_json(&answer))?;
     } else {
-        out::text(&render_heap_answer_text(&answer, args.top, terminal.for_reports()), terminal.colour)?;
+        out::text(&render_heap_answer_text(&answer, args.top, for_reports(terminal)), terminal.colour)?;
     }
     Ok(if heap.facts.whole { Code::Ok } else { Code::Partial })
 }

@@ -4,8 +4,8 @@ use biopsy_capture::Failure;
 use biopsy_model::printable::printable;
 use clap::Args;
 
-use crate::exit_codes::Code;
-use crate::render::out;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 use crate::standing::check;
 
 /// End processes of a kind, so that new ones start under the eyes of `biopsy watch`: they are asked their own way, then by SIGTERM. Of this

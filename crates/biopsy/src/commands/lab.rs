@@ -8,7 +8,7 @@ use std::process::Command;
 use biopsy_capture::{Failure, FailureKind};
 use clap::Args;
 
-use crate::exit_codes::Code;
+use biopsy_foreground::Code;
 
 /// The program of the vendor's side.
 const PROGRAM: &str = "biopsy-lab";

@@ -11,10 +11,10 @@ use biopsy_standby::{results, settings};
 use clap::Args;
 use serde::Serialize;
 
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::table::{Align, Cell, Column, write_table};
-use crate::render::terminal::Terminal;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::table::{Align, Cell, Column};
+use biopsy_terminal::terminal::Terminal;
 use crate::standing::check;
 
 /// List what `biopsy watch` has recorded, the newest first.
@@ -75,19 +75,14 @@ pub(crate) fn run(args: &ListArgs, terminal: Terminal) -> Result<Code, Failure> 
     found.sort_by(|a, b| b.stem.begun.cmp(&a.stem.begun).then_with(|| a.path.cmp(&b.path)));
     let results: Vec<Listed> = found.into_iter().map(listed).collect();
     if args.json {
-        let mut bytes = serde_json::to_vec(&Document { folder, results }).unwrap_or_default();
-        bytes.push(b'\n');
-        return out::json(bytes);
+        return out::line(&Document { folder, results });
     }
     if results.is_empty() {
         let text = printable(&format!("nothing was recorded in {}", folder.display()));
         return out::text(&format!("{text}\n"), false);
     }
     let rows: Vec<Vec<Cell>> = results.iter().map(|result| row(result, &folder)).collect();
-    let mut shown = Vec::new();
-    // Writing to a Vec does not fail.
-    let _ = write_table(&mut shown, terminal, COLUMNS, &rows);
-    out::bytes_of_text(&shown, terminal.colour)?;
+    out::table(terminal, COLUMNS, &rows)?;
     let bytes: u64 = results.iter().map(|result| result.bytes).fold(0, u64::saturating_add);
     let count = results.len();
     let folder = printable(&folder.display().to_string());

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use biopsy_capture::words::{grouped, size};
 use biopsy_capture::{Failure, FailureKind, Job, Patience};
@@ -11,12 +10,12 @@ use biopsy_redact_files::{LeftOut, RewriteError, Rewritten, RewrittenFile, check
 use clap::Args;
 use serde::Serialize;
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::out;
-use crate::render::progress::Screen;
-use crate::render::table::{Align, Cell, Column, write_table};
-use crate::render::terminal::{ColorChoice, Terminal};
+use biopsy_foreground::Code;
+use biopsy_foreground::interrupt;
+use biopsy_foreground::out;
+use crate::running::begin;
+use biopsy_terminal::table::{Align, Cell, Column};
+use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
 /// Longest line that is shown by `--check`, in characters.
 const SHOWN: usize = 160;
@@ -54,7 +53,6 @@ pub(crate) struct RedactArgs {
 /// Runs `biopsy redact`.
 pub(crate) fn redact(args: &RedactArgs, color: ColorChoice) -> Result<Code, Failure> {
     let terminal = Terminal::of_stdout(color);
-    let job = Job::new(Box::new(Arc::new(Screen::new(color, true, args.json))));
     let packs = args.policies.iter().map(|path| read_policy(path)).collect::<Result<Vec<_>, _>>()?;
     let Some(input) = &args.input else { return test(&args.policies, &packs) };
     let options = Options { personal: args.anonymize, extra_packs: packs.clone(), ..Options::default() };
@@ -63,7 +61,7 @@ pub(crate) fn redact(args: &RedactArgs, color: ColorChoice) -> Result<Code, Fail
     if input.as_os_str() == "-" {
         return standard_input(args, &redactor);
     }
-    interrupt::listen(&job, Patience::Limited(interrupt::SHORT), color)?;
+    let (job, _) = begin(color, true, args.json, Patience::Limited(interrupt::SHORT))?;
     let found = find(input).map_err(failure)?;
     if args.check {
         return check_all(args, &redactor, &found, terminal);
@@ -131,7 +129,7 @@ fn check_all(
         lines.push(CheckedLine {
             file: file.display().to_string(),
             line: marked.line,
-            text: crate::render::table::cut(&marked.text, SHOWN, terminal.unicode),
+            text: biopsy_terminal::table::cut(&marked.text, SHOWN, terminal.unicode),
             rules: marked.hits.into_iter().map(|hit| hit.rule).collect(),
         });
     })
@@ -241,11 +239,7 @@ fn show(
     ];
     let rows: Vec<Vec<Cell>> =
         counts.iter().map(|hit| vec![Cell::new(grouped(hit.count)), Cell::new(&hit.rule)]).collect();
-    let mut text = Vec::new();
-    if !rows.is_empty() {
-        out::written(write_table(&mut text, terminal, &columns, &rows))?;
-    }
-    out::bytes_of_text(&text, terminal.colour)?;
+    out::table(terminal, &columns, &rows)?;
     say_left_out(&rewritten.left_out);
     let bytes: u64 = rewritten.files.iter().map(|file| file.bytes_in).sum();
     let files = rewritten.files.len();

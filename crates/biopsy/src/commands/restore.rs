@@ -6,8 +6,8 @@ use biopsy_standby::journal::JournalFolder;
 use biopsy_standby::restore;
 use clap::Args;
 
-use crate::exit_codes::Code;
-use crate::render::out;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 
 /// Switch off whatever `biopsy watch` of this user has on: the watcher and all that it has begun. What was recorded is kept.
 #[derive(Clone, Debug, Args)]

@@ -3,10 +3,10 @@
 use clap::CommandFactory;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use crate::exit_codes::Code;
+use biopsy_foreground::Code;
 use biopsy_capture::{Failure, FailureKind};
 
-use crate::render::out;
+use biopsy_foreground::out;
 
 /// Runs `biopsy completions`.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<Code, Failure> {

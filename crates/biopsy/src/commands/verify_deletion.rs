@@ -10,8 +10,8 @@ use biopsy_model::printable::printable;
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::exit_codes::Code;
-use crate::render::out;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 
 /// Check the certificate of a deletion: who signed it, and whether it is of what you sent. Needs no network.
 #[derive(Debug, Args)]

@@ -7,8 +7,8 @@ use std::process::Command;
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_standby::settings;
 
-use crate::exit_codes::Code;
-use crate::render::out;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 use crate::standing::check;
 
 /// What a new file begins with.

@@ -9,9 +9,9 @@ use biopsy_capture::Failure;
 use biopsy_standby::settings;
 use clap::{Args, Subcommand};
 
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::Terminal;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::Terminal;
 use crate::standing::check;
 
 /// Look at the settings of `biopsy watch` and change them.

@@ -7,7 +7,7 @@ use biopsy_capture::dump::{BETWEEN_LOOKS, DumpPlan, is_minidump_name, trigger};
 use biopsy_image::write::CoreKind;
 use clap::{Args, ValueEnum};
 
-use crate::render::terminal::stdout_is_terminal;
+use biopsy_terminal::terminal::stdout_is_terminal;
 use crate::typed::{duration, typed};
 use biopsy_capture::{Failure, FailureKind};
 

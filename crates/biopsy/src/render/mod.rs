@@ -1,8 +1,12 @@
-//! How things look on a terminal.
+//! How reports and results look on a terminal.
 
-mod forecast;
-pub(crate) mod out;
-pub(crate) mod progress;
 pub(crate) mod result;
-pub(crate) mod table;
-pub(crate) mod terminal;
+
+use biopsy_report::TextOptions;
+use biopsy_terminal::Terminal;
+
+/// How reports are shown: longer lines than this are hard to read.
+pub(crate) fn for_reports(terminal: Terminal) -> TextOptions {
+    const WIDEST: usize = 120;
+    TextOptions { width: terminal.width.map(|width| width.min(WIDEST)), color: terminal.colour }
+}

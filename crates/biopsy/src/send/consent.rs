@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::args::SendArgs;
 use super::seal::target;
-use crate::render::out;
+use biopsy_foreground::out;
 
 /// The lines that are shown, and kept with what is sent.
 pub(super) fn plan(

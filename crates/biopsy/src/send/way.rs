@@ -7,7 +7,7 @@ use biopsy_capture::{Failure, FailureKind, Job};
 use biopsy_deliver::{Link, Parcel, ParcelError, Progress, SendError};
 
 use super::args::SendArgs;
-use crate::render::out;
+use biopsy_foreground::out;
 
 /// Time between two lines of progress.
 const QUIET: Duration = Duration::from_secs(2);

@@ -62,7 +62,7 @@ pub(crate) fn export_heap(
         exported.notes.push(format!("not whole: {} places could not be read", facts.problems));
     }
     if output.is_some_and(|path| path.as_os_str() == "-") {
-        let mut out = BufWriter::new(crate::render::out::stdout());
+        let mut out = BufWriter::new(biopsy_foreground::out::stdout());
         match to {
             HeapFormat::GcDump => gcdump::write(&graph, &gcdump_options(&facts, &name), &mut out)
                 .map(drop)
@@ -71,7 +71,7 @@ pub(crate) fn export_heap(
                 .map(drop)
                 .map_err(|error| Failure::from_error(FailureKind::Output, &error))?,
         }
-        crate::render::out::written(out.flush())?;
+        biopsy_foreground::out::written(out.flush())?;
         return Ok(exported);
     }
     let path = output.map_or_else(|| beside(file, to), Path::to_owned);

@@ -3,25 +3,22 @@
 mod args;
 mod export;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use biopsy_capture::snapshot::{self, Snapshot};
-use biopsy_capture::{Failure, Job, MADE, Patience};
+use biopsy_capture::{Failure, MADE, Patience};
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::progress::Screen;
+use biopsy_foreground::Code;
+use crate::running::begin;
 use crate::render::result;
-use crate::render::terminal::ColorChoice;
+use biopsy_terminal::terminal::ColorChoice;
 
 pub(crate) use args::SnapshotArgs;
 pub(crate) use export::{HeapFormat, export_heap, read_heap};
 
 /// Runs `biopsy snapshot`.
 pub(crate) fn run(args: &SnapshotArgs, color: ColorChoice) -> Result<Code, Failure> {
-    let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
-    interrupt::listen(&job, Patience::Limited(Duration::ZERO), color)?;
+    let (job, _) = begin(color, args.quiet, args.json, Patience::Limited(Duration::ZERO))?;
     let made = snapshot::run(&args.plan()?, &job)?;
     let Snapshot { diagnosis, result: file } = &made;
     result::show(diagnosis, (&file.path, file.bytes), args.json.then_some(2), args.top, color)

@@ -13,10 +13,10 @@ use biopsy_standby::service::Service;
 use biopsy_standby::watch::{Watcher, concerned};
 use biopsy_standby::{Happened, Listener};
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::out;
-use crate::render::terminal::ColorChoice;
+use biopsy_foreground::Code;
+use biopsy_foreground::interrupt;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::ColorChoice;
 
 use show::Show;
 

@@ -15,17 +15,20 @@ use biopsy_record::metrics::Latest;
 use biopsy_record::trace::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::forecast::show_forecast;
-use super::out;
-use super::terminal::{ColorChoice, NOTE, Terminal, stderr_is_terminal};
+use crate::forecast::show_forecast;
+use crate::out;
+use biopsy_terminal::terminal::{ColorChoice, NOTE, Terminal, stderr_is_terminal};
 use crate::controls::Keys;
 
 /// Shows what a verb tells.
-pub(crate) struct Screen {
+#[derive(Debug)]
+pub struct Screen {
     color: ColorChoice,
     terminal: Terminal,
     quiet: bool,
     json: bool,
+    /// Is told what would be left behind where there is no memory any more.
+    leaves: fn(Vec<(CString, String)>),
     /// Where keys lead to; not set: there are none.
     wishes: OnceLock<Sender<Wish>>,
     drawn: Mutex<Drawn>,
@@ -34,7 +37,7 @@ pub(crate) struct Screen {
 }
 
 /// What is on the screen, and is taken from it again.
-#[derive(Default)]
+#[derive(Default, Debug)]
 struct Drawn {
     display: Option<Display>,
     _keys: Option<Keys>,
@@ -42,12 +45,15 @@ struct Drawn {
 }
 
 impl Screen {
-    pub(crate) fn new(color: ColorChoice, quiet: bool, json: bool) -> Self {
+    /// For a command with these options. `leaves` is told what would be left behind where there is no memory any more, with a sentence for
+    /// each: by then nothing can be put together.
+    pub fn new(color: ColorChoice, quiet: bool, json: bool, leaves: fn(Vec<(CString, String)>)) -> Self {
         Self {
             color,
             terminal: Terminal::of_stderr(color),
             quiet,
             json,
+            leaves,
             wishes: OnceLock::new(),
             drawn: Mutex::default(),
             failed: Mutex::default(),
@@ -55,13 +61,16 @@ impl Screen {
     }
 
     /// From the beginning of the recording on, keys of the terminal are wishes.
-    pub(crate) fn listen_to_keys(&self, wishes: Sender<Wish>) {
+    pub fn listen_to_keys(&self, wishes: Sender<Wish>) {
         // They are listened to once.
         let _ = self.wishes.set(wishes);
     }
 
     /// The terminal is as it was, and all that was to be shown was shown.
-    pub(crate) fn clear(&self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// Why something that was to be shown on standard output is not there.
+    pub fn clear(&self) -> Result<(), Failure> {
         *self.drawn() = Drawn::default();
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
@@ -162,7 +171,7 @@ impl Observer for Screen {
             let path = CString::new(left.path.as_os_str().as_bytes()).ok()?;
             Some((path, format!("{what} `{}`\n", printable(&left.path.to_string_lossy()))))
         };
-        crate::allocator::ALLOCATOR.leaves(files.iter().filter_map(sentence).collect());
+        (self.leaves)(files.iter().filter_map(sentence).collect());
     }
 }
 
@@ -171,6 +180,7 @@ fn blocks(terminal: Terminal) -> &'static str {
 }
 
 /// The display; nothing is drawn where standard error is not a terminal.
+#[derive(Debug)]
 struct Display {
     bar: ProgressBar,
     started: Instant,

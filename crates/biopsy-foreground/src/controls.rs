@@ -11,10 +11,15 @@ use crate::arrivals::{Arrivals, Handle};
 use crate::interrupt;
 
 /// SIGUSR1 wishes a snapshot, SIGUSR2 a mark, until this is dropped.
-pub(crate) struct SignalWishes(Handle);
+#[derive(Debug)]
+pub struct SignalWishes(Handle);
 
 impl SignalWishes {
-    pub(crate) fn listen(wishes: Sender<Wish>) -> std::io::Result<Self> {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// The kernel gives no socket or no thread.
+    pub fn listen(wishes: Sender<Wish>) -> std::io::Result<Self> {
         let arrivals = Arrivals::of([SIGUSR1, SIGUSR2])?;
         let handle = arrivals.start("biopsy-signals", move |signal| {
             let wish = if signal == SIGUSR1 { Wish::Snapshot } else { Wish::Mark };
@@ -32,6 +37,7 @@ impl Drop for SignalWishes {
 }
 
 /// Single keys of the terminal; when it is dropped, the terminal is as it was.
+#[derive(Debug)]
 pub(crate) struct Keys(Termios);
 
 impl Keys {

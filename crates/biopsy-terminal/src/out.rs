@@ -8,42 +8,57 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
-use anstyle::{AnsiColor, Effects, Style};
-use biopsy_capture::{Failure, FailureKind};
+use anstyle::Style;
 use biopsy_model::printable::{is_harmful, printable, printable_json, printable_lines};
 
-use super::terminal::{ColorChoice, Terminal, stdout_is_terminal};
-use crate::exit_codes::Code;
+use crate::terminal::{ColorChoice, Terminal, stdout_is_terminal};
 
 /// Numbers of the styles that are used (ECMA-48, SGR): nothing that hides text.
 const STYLES: [&str; 13] =
     ["0", "1", "2", "31", "32", "33", "34", "35", "36", "1;31", "1;33", "1;34", "1;36"];
 
 /// Prints a text to standard output. `colour`: it has styles of ours.
-pub(crate) fn text(text: &str, colour: bool) -> Result<Code, Failure> {
-    written(stdout().write_all(safe(text, colour).as_bytes()))
-}
-
-/// The same for a text that was put together as bytes.
-pub(crate) fn bytes_of_text(bytes: &[u8], colour: bool) -> Result<Code, Failure> {
-    text(&String::from_utf8_lossy(bytes), colour)
+///
+/// # Errors
+/// Nobody takes it.
+pub fn text(text: &str, colour: bool) -> io::Result<()> {
+    let mut out = stdout();
+    out.write_all(safe(text, colour).as_bytes())?;
+    out.flush()
 }
 
 /// Prints a JSON document to standard output.
-pub(crate) fn json(document: Vec<u8>) -> Result<Code, Failure> {
-    let document = String::from_utf8(document)
-        .map_err(|error| Failure::new(FailureKind::Bug, format!("the result is no text: {error}")))?;
-    written(stdout().write_all(printable_json(document).as_bytes()))
+///
+/// # Errors
+/// Nobody takes it.
+pub fn json(document: String) -> io::Result<()> {
+    stdout().write_all(printable_json(document).as_bytes())
 }
 
 /// Writes the file of another tool to standard output, as it is, or as a text where a terminal shows it.
-pub(crate) fn file(bytes: &[u8]) -> Result<Code, Failure> {
-    if stdout_is_terminal() { bytes_of_text(bytes, false) } else { written(stdout().write_all(bytes)) }
+///
+/// # Errors
+/// Nobody takes it.
+pub fn file(bytes: &[u8]) -> io::Result<()> {
+    if stdout_is_terminal() {
+        return text(&String::from_utf8_lossy(bytes), false);
+    }
+    stdout().write_all(bytes)
+}
+
+/// Hands bytes to the process that started this one.
+///
+/// # Errors
+/// It takes none.
+pub fn hand_over(bytes: &[u8]) -> io::Result<()> {
+    let mut out = stdout();
+    out.write_all(bytes)?;
+    out.flush()
 }
 
 /// Standard output for files of any size: as they are, or as text where a terminal shows them.
 #[derive(Debug)]
-pub(crate) struct Shown;
+pub struct Shown;
 
 impl Write for Shown {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -61,41 +76,24 @@ impl Write for Shown {
 
 /// Standard output for what no terminal shows: memory.
 #[expect(clippy::disallowed_methods, reason = "this is the place")]
-pub(crate) fn stdout() -> io::StdoutLock<'static> {
+#[must_use]
+pub fn stdout() -> io::StdoutLock<'static> {
     io::stdout().lock()
 }
 
 /// Says something on one line of standard error.
-pub(crate) fn say(line: fmt::Arguments<'_>) {
+pub fn say(line: impl fmt::Display) {
     error_line(&printable(&line.to_string()));
 }
 
 /// Says something under a heading of ours; line ends of the text stay.
-pub(crate) fn say_headed(choice: ColorChoice, style: Style, heading: &str, text: &str) {
+pub fn say_headed(choice: ColorChoice, style: Style, heading: &str, text: &str) {
     let terminal = Terminal::of_stderr(choice);
     error_line(&format!("{} {}", terminal.paint(style, heading), printable_lines(text)));
 }
 
-/// Says why a command failed, and what the reader can do.
-pub(crate) fn say_failure(failure: &Failure, choice: ColorChoice) {
-    let bold_red = Style::new().fg_color(Some(AnsiColor::Red.into())).effects(Effects::BOLD);
-    say_headed(choice, bold_red, "error:", &failure.to_string());
-    if let Some(hint) = failure.hint() {
-        say(format_args!(""));
-        say_headed(choice, AnsiColor::Cyan.on_default(), "hint:", hint);
-    }
-}
-
-/// Prints a value as one JSON document to standard output.
-pub(crate) fn document<T: serde::Serialize>(document: &T) -> Result<Code, Failure> {
-    let mut bytes = serde_json::to_vec_pretty(document)
-        .map_err(|error| Failure::new(FailureKind::Bug, format!("cannot write the result: {error}")))?;
-    bytes.push(b'\n');
-    json(bytes)
-}
-
 /// Prints a text of several lines to standard error. `colour`: it has styles of ours.
-pub(crate) fn to_stderr(text: &str, colour: bool) {
+pub fn to_stderr(text: &str, colour: bool) {
     let _ = stderr().write_all(safe(text, colour).as_bytes());
 }
 
@@ -110,19 +108,9 @@ fn stderr() -> io::StderrLock<'static> {
     io::stderr().lock()
 }
 
-/// A closed pipe means that the reader has seen enough.
-pub(crate) fn written(result: io::Result<()>) -> Result<Code, Failure> {
-    match result {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(FailureKind::Output, format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(Code::Ok),
-    }
-}
-
 /// Where the log of biopsy's own doings goes: what is in it comes from everywhere, too.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Log;
+pub struct Log;
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -137,7 +125,7 @@ impl Write for Log {
 }
 
 /// Says panics the same way: their messages quote what was read.
-pub(crate) fn say_panics() {
+pub fn say_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");

@@ -4,25 +4,24 @@ use std::io::IsTerminal;
 
 use anstyle::Style;
 use biopsy_model::printable::printable_lines;
-use biopsy_report::TextOptions;
 
 /// Notes are yellow.
-pub(crate) const NOTE: Style = anstyle::AnsiColor::Yellow.on_default();
+pub const NOTE: Style = anstyle::AnsiColor::Yellow.on_default();
 
 /// What a stream can show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Terminal {
+pub struct Terminal {
     /// Columns; `None`: not a terminal, so lines are not cut.
-    pub(crate) width: Option<usize>,
+    pub width: Option<usize>,
     /// Colours are wanted.
-    pub(crate) colour: bool,
+    pub colour: bool,
     /// Characters beyond ASCII can be shown.
-    pub(crate) unicode: bool,
+    pub unicode: bool,
 }
 
 /// When to use colours: `--color`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::ValueEnum)]
-pub(crate) enum ColorChoice {
+pub enum ColorChoice {
     /// On a terminal, unless `NO_COLOR` is set.
     #[default]
     Auto,
@@ -34,12 +33,12 @@ pub(crate) enum ColorChoice {
 
 impl Terminal {
     /// What standard output can show.
-    pub(crate) fn of_stdout(choice: ColorChoice) -> Self {
+    pub fn of_stdout(choice: ColorChoice) -> Self {
         Self::of(stdout_is_terminal(), choice)
     }
 
     /// What standard error can show.
-    pub(crate) fn of_stderr(choice: ColorChoice) -> Self {
+    pub fn of_stderr(choice: ColorChoice) -> Self {
         Self::of(stderr_is_terminal(), choice)
     }
 
@@ -56,14 +55,8 @@ impl Terminal {
         Self { width, colour, unicode: speaks_utf8(|name| std::env::var(name).ok()) }
     }
 
-    /// How reports are shown on it: longer lines than this are hard to read.
-    pub(crate) fn for_reports(self) -> TextOptions {
-        const WIDEST: usize = 120;
-        TextOptions { width: self.width.map(|width| width.min(WIDEST)), color: self.colour }
-    }
-
     /// Wraps a text in a style, where colours are wanted. The text brings none of its own.
-    pub(crate) fn paint(self, style: Style, text: &str) -> String {
+    pub fn paint(self, style: Style, text: &str) -> String {
         let text = printable_lines(text);
         if self.colour && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.into_owned() }
     }
@@ -71,13 +64,13 @@ impl Terminal {
 
 /// Whether somebody looks at standard error.
 #[expect(clippy::disallowed_methods, reason = "nothing is written")]
-pub(crate) fn stderr_is_terminal() -> bool {
+pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
 /// Whether somebody looks at standard output.
 #[expect(clippy::disallowed_methods, reason = "nothing is written")]
-pub(crate) fn stdout_is_terminal() -> bool {
+pub fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 

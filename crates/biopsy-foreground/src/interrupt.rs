@@ -17,11 +17,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::arrivals::Arrivals;
 use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::ColorChoice;
+use crate::out;
+use biopsy_terminal::terminal::ColorChoice;
 
 /// For a command that only has to notice.
-pub(crate) const SHORT: Duration = Duration::from_secs(3);
+pub const SHORT: Duration = Duration::from_secs(3);
 /// After the second signal.
 const AFTER_THE_SECOND: Duration = Duration::from_secs(3);
 /// For copies to be released; what is held then is let go by the kernel.
@@ -43,7 +43,10 @@ fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
 }
 
 /// Listens from now on, until the program ends.
-pub(crate) fn listen(job: &Job, patience: Patience, color: ColorChoice) -> Result<(), Failure> {
+///
+/// # Errors
+/// The kernel gives no socket or no thread.
+pub fn listen(job: &Job, patience: Patience, color: ColorChoice) -> Result<(), Failure> {
     job.be_patient(patience);
     let mut numbers = vec![SIGINT, SIGTERM, SIGQUIT];
     if !is_ignored(SIGHUP) {
@@ -71,7 +74,7 @@ pub(crate) fn listen(job: &Job, patience: Patience, color: ColorChoice) -> Resul
 }
 
 /// The end of the process that started this one is a signal to end; `false`: it has ended already.
-pub(crate) fn end_with(parent: u32) -> bool {
+pub fn end_with(parent: u32) -> bool {
     // Without, it would not end by itself: then it does not begin.
     let asked = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM)).is_ok();
     let there = rustix::process::getppid().is_some_and(|pid| u32::try_from(pid.as_raw_pid()) == Ok(parent));
@@ -90,7 +93,7 @@ pub(crate) fn forget_terminal() {
 }
 
 /// To be called before the command says how it ended. If it is being ended from here, this does not return.
-pub(crate) fn settle() {
+pub fn settle() {
     drop(lock(&END));
 }
 

@@ -24,6 +24,7 @@ pub(crate) struct Arrivals {
 }
 
 /// Ends listening.
+#[derive(Debug)]
 pub(crate) struct Handle {
     ids: Vec<SigId>,
     bell: UnixStream,

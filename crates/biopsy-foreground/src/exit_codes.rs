@@ -7,7 +7,7 @@ use biopsy_capture::FailureKind;
 /// Exit codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Code {
+pub enum Code {
     /// All well.
     Ok = 0,
     /// A mistake in biopsy itself.

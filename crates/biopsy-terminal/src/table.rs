@@ -7,14 +7,14 @@ use anstyle::Style;
 use biopsy_model::printable::printable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::terminal::Terminal;
+use crate::terminal::Terminal;
 
 /// Between two columns.
 const GAP: usize = 2;
 
 /// Side to which the texts of a column are aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Align {
+pub enum Align {
     /// Texts.
     Left,
     /// Numbers.
@@ -23,18 +23,18 @@ pub(crate) enum Align {
 
 /// A column.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub struct Column {
     /// Its heading.
-    pub(crate) title: &'static str,
+    pub title: &'static str,
     /// Alignment.
-    pub(crate) align: Align,
+    pub align: Align,
     /// On a narrow terminal the column with the highest number is left out first; 0: never.
-    pub(crate) expendable: u8,
+    pub expendable: u8,
 }
 
 /// One field: a text, made safe to print, and how it looks.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Cell {
+pub struct Cell {
     text: String,
     style: Style,
     /// The end of the text from this byte on has the style `rest`.
@@ -43,17 +43,17 @@ pub(crate) struct Cell {
 
 impl Cell {
     /// A text.
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<String>) -> Self {
         Self::styled(text, Style::new())
     }
 
     /// The same in a style.
-    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+    pub fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: printable(&text.into()), style, rest: None }
     }
 
     /// Adds a text in another style.
-    pub(crate) fn then(mut self, text: &str, style: Style) -> Self {
+    pub fn then(mut self, text: &str, style: Style) -> Self {
         self.rest = Some((self.text.len(), style));
         self.text.push_str(&printable(text));
         self
@@ -75,7 +75,7 @@ impl Cell {
 ///
 /// # Errors
 /// What writing gives.
-pub(crate) fn write_table(
+pub fn write_table(
     out: &mut dyn Write,
     terminal: Terminal,
     columns: &[Column],
@@ -132,7 +132,7 @@ pub(crate) fn write_table(
 }
 
 /// At most `width` columns of a text, with a mark where something was cut off.
-pub(crate) fn cut(text: &str, width: usize, unicode: bool) -> String {
+pub fn cut(text: &str, width: usize, unicode: bool) -> String {
     if width == usize::MAX || text.width() <= width {
         return text.to_owned();
     }
@@ -152,7 +152,7 @@ pub(crate) fn cut(text: &str, width: usize, unicode: bool) -> String {
 
 /// Breaks a text at spaces into lines of at most `width` columns. Longer words stay whole, and so does what stands
 /// between backticks: commands are there to be copied.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in words(text) {
         let line = lines.last_mut().expect("there is always a line");

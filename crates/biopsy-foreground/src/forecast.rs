@@ -1,6 +1,6 @@
 //! What a dump would cost, in words and as JSON.
 
-use std::io::Write;
+use std::fmt::Write;
 
 use biopsy_capture::Failure;
 use biopsy_capture::dump::Forecast;
@@ -11,11 +11,11 @@ use biopsy_target::freeze::Method;
 use biopsy_target::{Check, Status};
 use serde::Serialize;
 
-use super::out;
-use super::terminal::{ColorChoice, NOTE, Terminal};
+use crate::out;
+use biopsy_terminal::terminal::{ColorChoice, NOTE, Terminal};
 
 /// Shows it: as the result where nothing else is to be done, and else as something to know.
-pub(super) fn show_forecast(
+pub(crate) fn show_forecast(
     forecast: &Forecast<'_>,
     quiet: bool,
     json: bool,
@@ -27,10 +27,9 @@ pub(super) fn show_forecast(
         return out::document(&document(forecast)).map(drop);
     }
     if alone || !quiet {
-        let mut text = Vec::new();
-        // Writing to a Vec does not fail.
+        let mut text = String::new();
+        // Writing to a String does not fail.
         let _ = write_plan(&mut text, forecast, terminal);
-        let text = String::from_utf8_lossy(&text);
         if alone {
             out::text(&text, terminal.colour)?;
         } else {
@@ -40,7 +39,7 @@ pub(super) fn show_forecast(
     Ok(())
 }
 
-fn write_plan(out: &mut dyn Write, forecast: &Forecast<'_>, terminal: Terminal) -> std::io::Result<()> {
+fn write_plan(out: &mut String, forecast: &Forecast<'_>, terminal: Terminal) -> std::fmt::Result {
     let Forecast { subject, dump, freeze: plan, disk } = forecast;
     let more = match plan.processes.len() {
         1 => String::new(),
@@ -87,7 +86,7 @@ fn write_plan(out: &mut dyn Write, forecast: &Forecast<'_>, terminal: Terminal) 
     )
 }
 
-fn write_check(out: &mut dyn Write, check: &Check, terminal: Terminal) -> std::io::Result<()> {
+fn write_check(out: &mut String, check: &Check, terminal: Terminal) -> std::fmt::Result {
     writeln!(out, "  {} {}: {}", terminal.paint(NOTE, "note:"), check.name, check.detail)?;
     if let Some(hint) = &check.hint {
         writeln!(out, "        {hint}")?;
