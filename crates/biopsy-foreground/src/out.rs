@@ -4,10 +4,10 @@ use std::io;
 
 use anstyle::{AnsiColor, Effects, Style};
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_terminal::out;
+pub use biopsy_terminal::out::{Log, Shown, say, say_panics, stdout, to_stderr};
 use biopsy_terminal::table::{Cell, Column, write_table};
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
-pub use biopsy_terminal::out::{Log, Shown, say, say_panics, stdout, to_stderr};
-use biopsy_terminal::out;
 
 use crate::exit_codes::Code;
 

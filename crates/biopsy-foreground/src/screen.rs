@@ -15,10 +15,10 @@ use biopsy_record::metrics::Latest;
 use biopsy_record::trace::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::controls::Keys;
 use crate::forecast::show_forecast;
 use crate::out;
 use biopsy_terminal::terminal::{ColorChoice, NOTE, Terminal, stderr_is_terminal};
-use crate::controls::Keys;
 
 /// Shows what a verb tells.
 #[derive(Debug)]

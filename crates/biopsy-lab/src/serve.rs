@@ -13,10 +13,10 @@ use tokio::sync::Semaphore;
 
 use crate::error::{LabError, in_words};
 use crate::notices::{self, Ways};
-use biopsy_terminal::out::say;
 use crate::place::{Lab, now};
 use crate::web::Program;
 use crate::{delete, intake, web, work};
+use biopsy_terminal::out::say;
 
 /// Most connections at once.
 const CONNECTIONS: usize = 1024;

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod capture;
-mod cli;
 mod commands;
 mod config;
 mod dump;
@@ -15,8 +14,6 @@ mod running;
 mod send;
 mod snapshot;
 mod stacks;
-mod standing;
-mod typed;
 mod watch;
 
 use std::process::ExitCode;
@@ -24,7 +21,7 @@ use std::process::ExitCode;
 use biopsy_capture::Failure;
 use clap::Parser;
 
-use cli::{Cli, Command};
+use biopsy_cli::{Cli, Command};
 use biopsy_foreground::{Code, interrupt, out};
 use biopsy_terminal::{ColorChoice, Terminal};
 

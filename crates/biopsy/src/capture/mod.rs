@@ -1,21 +1,19 @@
 //! `biopsy capture` and `biopsy trace`.
 
-mod args;
 mod dry_run;
 mod show;
 
+use biopsy_cli::CaptureArgs;
 use std::sync::Arc;
 
 use biopsy_capture::capture::{self, Remote};
 use biopsy_capture::{Failure, FailureKind, Job, MADE, Patience};
 
-use biopsy_foreground::SignalWishes;
-use biopsy_foreground::Code;
 use crate::running::begin;
+use biopsy_foreground::Code;
 use biopsy_foreground::Screen;
+use biopsy_foreground::SignalWishes;
 use biopsy_terminal::terminal::ColorChoice;
-
-pub(crate) use args::CaptureArgs;
 
 /// Runs `biopsy capture`, or `biopsy trace`.
 pub(crate) fn run(args: &CaptureArgs, trace_only: bool, color: ColorChoice) -> Result<Code, Failure> {

@@ -9,12 +9,12 @@ use biopsy_model::printable::printable;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use biopsy_foreground::Code;
-use biopsy_terminal::terminal::{ColorChoice, Terminal};
 use crate::render::{for_reports, result};
+use biopsy_foreground::Code;
 use biopsy_foreground::out;
+use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
-use super::args::CaptureArgs;
+use biopsy_cli::CaptureArgs;
 
 /// The result for programs.
 #[derive(Serialize)]

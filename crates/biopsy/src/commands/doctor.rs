@@ -3,20 +3,13 @@
 use anstyle::{AnsiColor, Style};
 use biopsy_capture::Failure;
 use biopsy_capture::survey::runtime_events;
+use biopsy_cli::DoctorArgs;
 use biopsy_foreground::{Code, out};
 use biopsy_target::{Check, Status};
 use serde::Serialize;
 
 use biopsy_terminal::Terminal;
 use biopsy_terminal::table::wrap;
-
-/// Say what this machine and account can do, and what would allow more.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct DoctorArgs {
-    /// For programs: one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
 
 /// Runs `biopsy doctor`. That something is limited is an answer, not a failure.
 pub(crate) fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Code, Failure> {

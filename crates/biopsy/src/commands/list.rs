@@ -1,5 +1,6 @@
 //! `biopsy list`: what `biopsy watch` has recorded, the newest first.
 
+use biopsy_cli::ListArgs;
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
@@ -8,28 +9,13 @@ use biopsy_capture::words::size;
 use biopsy_model::printable::printable;
 use biopsy_standby::journal::JournalFolder;
 use biopsy_standby::{results, settings};
-use clap::Args;
 use serde::Serialize;
 
+use biopsy_cli::standing::check;
 use biopsy_foreground::Code;
 use biopsy_foreground::out;
 use biopsy_terminal::table::{Align, Cell, Column};
 use biopsy_terminal::terminal::Terminal;
-use crate::standing::check;
-
-/// List what `biopsy watch` has recorded, the newest first.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Where results are. [default: as the settings say]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) folder: Option<PathBuf>,
-    /// Those of this rule alone.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) rule: Option<String>,
-    /// For programs: one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
 
 /// A result, as programs read it.
 #[derive(Serialize)]

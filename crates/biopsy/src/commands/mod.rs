@@ -14,7 +14,6 @@ pub(crate) mod ps;
 pub(crate) mod redact;
 pub(crate) mod restore;
 mod shell;
-pub(crate) mod symbols;
 pub(crate) mod verify_deletion;
 
 pub(crate) use analyze::analyze;

@@ -2,11 +2,12 @@
 
 mod json;
 
+use biopsy_cli::PsArgs;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::{AnsiColor, Style};
-use biopsy_capture::{Failure, FailureKind};
 use biopsy_capture::survey::{CPU_INTERVAL, Row, processes};
+use biopsy_capture::{Failure, FailureKind};
 use biopsy_foreground::{Code, out};
 use biopsy_model::Pid;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
@@ -14,20 +15,6 @@ use biopsy_target::{Access, Allowed, Surveyed, printable, short_command, up_time
 
 use biopsy_terminal::table::wrap;
 use biopsy_terminal::{Align, Cell, Column, Terminal};
-
-/// Show the processes as a tree: runtime, CPU, memory, threads, up-time, and what can be captured.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct PsArgs {
-    /// Only processes with this text in their name, arguments, unit or container id (or with this pid), and their
-    /// children.
-    pub(crate) filter: Option<String>,
-    /// Kernel threads too.
-    #[arg(long)]
-    pub(crate) kernel: bool,
-    /// For programs: one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
 
 /// Runs `biopsy ps`.
 pub(crate) fn ps(args: &PsArgs, terminal: Terminal) -> Result<Code, Failure> {

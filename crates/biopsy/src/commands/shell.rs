@@ -2,9 +2,9 @@
 
 use clap::CommandFactory;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use biopsy_foreground::Code;
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_cli::{Cli, CompletionsArgs, ManArgs};
+use biopsy_foreground::Code;
 
 use biopsy_foreground::out;
 

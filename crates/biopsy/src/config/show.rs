@@ -8,11 +8,11 @@ use biopsy_standby::settings::{self, Loaded};
 use biopsy_watch::quantity::{duration_text, size_text};
 use biopsy_watch::settings::{Origin, origins};
 
+use biopsy_cli::standing::check as command;
 use biopsy_foreground::Code;
 use biopsy_foreground::out;
 use biopsy_terminal::table::{Align, Cell, Column};
 use biopsy_terminal::terminal::Terminal;
-use crate::standing::check as command;
 
 const ORIGINS: &[Column] = &[
     Column { title: "KEY", align: Align::Left, expendable: 0 },
@@ -67,16 +67,14 @@ pub(super) fn show(origin: bool, terminal: Terminal) -> Result<Code, Failure> {
         shown.push_str(&out::table_text(terminal, RULES, &rules));
     }
     let keep = &settings.keep;
-    shown.push_str(
-        &format!(
-            "\nthe watcher ends after {}, keeps {} for {} and {} results of a rule, and leaves {} free\n",
-            duration_text(settings.length),
-            size_text(keep.bytes),
-            duration_text(keep.age),
-            keep.count,
-            size_text(settings.min_free)
-        ),
-    );
+    shown.push_str(&format!(
+        "\nthe watcher ends after {}, keeps {} for {} and {} results of a rule, and leaves {} free\n",
+        duration_text(settings.length),
+        size_text(keep.bytes),
+        duration_text(keep.age),
+        keep.count,
+        size_text(settings.min_free)
+    ));
     out::text(&shown, terminal.colour)?;
     said(&loaded)
 }

@@ -1,18 +1,16 @@
 //! `biopsy dump`.
 
-mod args;
 mod show;
 
 use biopsy_capture::dump::{self, Outcome};
 use biopsy_capture::{Failure, MADE, Patience};
+use biopsy_cli::DumpArgs;
 
+use crate::running::begin;
 use biopsy_foreground::Code;
 use biopsy_foreground::interrupt;
 use biopsy_foreground::out;
-use crate::running::begin;
 use biopsy_terminal::terminal::ColorChoice;
-
-pub(crate) use args::DumpArgs;
 
 /// Runs `biopsy dump`.
 pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> {

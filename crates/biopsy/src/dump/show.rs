@@ -9,12 +9,12 @@ use biopsy_record::dump::Dumped;
 use biopsy_recording::DumpDocument;
 use serde::Serialize;
 
-use biopsy_foreground::Code;
 use crate::render::{for_reports, result};
+use biopsy_foreground::Code;
 use biopsy_foreground::out;
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
-use super::args::DumpArgs;
+use biopsy_cli::DumpArgs;
 
 /// The result for programs.
 #[derive(Serialize)]

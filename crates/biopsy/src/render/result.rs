@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use biopsy_analyze::Diagnosis;
-use biopsy_capture::{Failure, HandedOver};
 use biopsy_capture::words::size;
+use biopsy_capture::{Failure, HandedOver};
 use biopsy_model::printable::printable;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::for_reports;
+use biopsy_foreground::Code;
 use biopsy_foreground::out;
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
-use biopsy_foreground::Code;
 
 /// The result for programs.
 #[derive(Serialize)]

@@ -7,8 +7,8 @@ use biopsy_deliver::{Link, Request};
 use biopsy_model::printable::printable;
 use jiff::Timestamp;
 
-use super::args::SendArgs;
 use super::seal::target;
+use biopsy_cli::SendArgs;
 use biopsy_foreground::out;
 
 /// The lines that are shown, and kept with what is sent.

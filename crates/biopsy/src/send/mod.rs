@@ -1,24 +1,22 @@
 //! `biopsy send`: from a link or a key to a sealed file, and to whoever asked for it.
 
-mod args;
 mod consent;
 mod seal;
 mod way;
 
+use biopsy_cli::SendArgs;
 use std::sync::Arc;
 
 use biopsy_capture::{Failure, FailureKind, Job, Patience};
 use biopsy_deliver::state::State;
 use biopsy_deliver::{Kind, Link, Parcel, Request, SendError, Sender, Signer};
 
+use crate::running;
 use biopsy_foreground::Code;
+use biopsy_foreground::Screen;
 use biopsy_foreground::interrupt;
 use biopsy_foreground::out;
-use biopsy_foreground::Screen;
-use crate::running;
 use biopsy_terminal::terminal::ColorChoice;
-
-pub(crate) use args::SendArgs;
 
 /// Runs `biopsy send`.
 pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure> {

@@ -6,7 +6,7 @@ use biopsy_capture::words::size;
 use biopsy_capture::{Failure, FailureKind, Job};
 use biopsy_deliver::{Link, Parcel, ParcelError, Progress, SendError};
 
-use super::args::SendArgs;
+use biopsy_cli::SendArgs;
 use biopsy_foreground::out;
 
 /// Time between two lines of progress.

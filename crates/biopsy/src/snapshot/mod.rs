@@ -1,20 +1,15 @@
 //! `biopsy snapshot`, and reading what it made.
 
-mod args;
-mod export;
-
+use biopsy_cli::SnapshotArgs;
 use std::time::Duration;
 
 use biopsy_capture::snapshot::{self, Snapshot};
 use biopsy_capture::{Failure, MADE, Patience};
 
-use biopsy_foreground::Code;
-use crate::running::begin;
 use crate::render::result;
+use crate::running::begin;
+use biopsy_foreground::Code;
 use biopsy_terminal::terminal::ColorChoice;
-
-pub(crate) use args::SnapshotArgs;
-pub(crate) use export::{HeapFormat, export_heap, read_heap};
 
 /// Runs `biopsy snapshot`.
 pub(crate) fn run(args: &SnapshotArgs, color: ColorChoice) -> Result<Code, Failure> {

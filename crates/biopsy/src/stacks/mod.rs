@@ -1,7 +1,6 @@
 //! `biopsy stacks`: every thread of a process now, managed and native frames in one stack, and what it waits for.
 
-mod args;
-
+use biopsy_cli::StacksArgs;
 use std::time::Duration;
 
 use biopsy_analyze::Diagnosis;
@@ -9,12 +8,10 @@ use biopsy_capture::stacks::{self, LookOptions, Looks};
 use biopsy_capture::{Failure, Patience};
 use biopsy_report::{StacksOptions, render_json, render_stacks};
 
+use crate::running::begin;
 use biopsy_foreground::Code;
 use biopsy_foreground::out;
-use crate::running::begin;
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
-
-pub(crate) use args::StacksArgs;
 
 /// Runs `biopsy stacks`.
 pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure> {

@@ -1,9 +1,9 @@
 //! `biopsy watch`: stands by, and starts commands of biopsy as the settings say.
 
-mod args;
 mod service;
 mod show;
 
+use biopsy_cli::WatchArgs;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,8 +19,6 @@ use biopsy_foreground::out;
 use biopsy_terminal::terminal::ColorChoice;
 
 use show::Show;
-
-pub(crate) use args::WatchArgs;
 
 /// The watcher tells what goes on itself.
 struct Silent;

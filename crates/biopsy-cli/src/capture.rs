@@ -22,13 +22,13 @@ use crate::typed::{duration, typed};
 
 /// Arguments of `capture` and `trace`.
 #[derive(Debug, Args)]
-pub(crate) struct CaptureArgs {
+pub struct CaptureArgs {
     /// The process: pid, name, .NET entry assembly, systemd unit or container id.
     #[arg(required_unless_present = "program", conflicts_with = "program")]
-    pub(crate) target: Option<String>,
+    pub target: Option<String>,
     /// How long: `60s`, `3m`, `1h30m`. Without it, until Ctrl-C.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
-    pub(crate) duration: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Put the minutes before it first, which `biopsy watch --recent` keeps; without `--for` they are all that is recorded. [how
     /// many, if it is not said: 5m]
     #[arg(
@@ -40,115 +40,115 @@ pub(crate) struct CaptureArgs {
         default_missing_value = "5m",
         conflicts_with_all = ["program", "on"]
     )]
-    pub(crate) recent: Option<Duration>,
+    pub recent: Option<Duration>,
     /// The same if somebody keeps them; else without.
     #[arg(long, value_name = "DURATION", value_parser = duration, hide = true, conflicts_with = "recent")]
-    pub(crate) recent_if_kept: Option<Duration>,
+    pub recent_if_kept: Option<Duration>,
     /// The process is held before its first instruction: for `biopsy watch`, which reads at the other end of standard input.
     #[arg(long, hide = true, conflicts_with_all = ["program", "on", "recent"])]
-    pub(crate) at_gate: bool,
+    pub at_gate: bool,
     /// Where the bundle goes; it must not exist. [default: biopsy-NAME-DATE-TIME.biopsy.zip here]
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Keep the recording as a folder instead of packing it.
     #[arg(long)]
-    pub(crate) folder: bool,
+    pub folder: bool,
     /// Do not record the processes that the target started and starts.
     #[arg(long)]
-    pub(crate) no_children: bool,
+    pub no_children: bool,
     /// Samples per second and CPU. [default: 249, for `trace` 999; less on machines with many CPUs]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    pub(crate) frequency: Option<u32>,
+    pub frequency: Option<u32>,
     /// Waits at least this long are written one by one; shorter ones are counted.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1ms")]
-    pub(crate) wait_threshold: Duration,
+    pub wait_threshold: Duration,
     /// How often waiting threads are looked at for their stacks.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "20ms", conflicts_with = "no_wait_stacks")]
-    pub(crate) wait_period: Duration,
+    pub wait_period: Duration,
     /// Take no stacks of waiting threads.
     #[arg(long)]
-    pub(crate) no_wait_stacks: bool,
+    pub no_wait_stacks: bool,
     /// Use one way of tracing only, for comparisons; normally the best that works is chosen.
     #[arg(long, value_name = "METHOD", value_enum)]
-    pub(crate) method: Option<Method>,
+    pub method: Option<Method>,
     /// Time between readings of metrics.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
-    pub(crate) metrics_every: Duration,
+    pub metrics_every: Duration,
     /// Take these logs, cut to the time of the recording; may be repeated. Quote patterns.
     #[arg(long, value_name = "GLOB")]
-    pub(crate) logs: Vec<String>,
+    pub logs: Vec<String>,
     /// Take the journal of this systemd unit; may be repeated.
     #[arg(long, value_name = "UNIT")]
-    pub(crate) journal: Vec<String>,
+    pub journal: Vec<String>,
     /// Time before and after the recording that is taken of logs as well.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
-    pub(crate) log_margin: Duration,
+    pub log_margin: Duration,
     /// Of .NET processes: take log messages of this level and above, without changing what the application writes elsewhere.
     /// Trace, Debug, Information, Warning, Error, Critical, None.
     #[arg(long, value_name = "LEVEL", value_parser = log_level, default_value = "None")]
-    pub(crate) log_level: AppLogLevel,
+    pub log_level: AppLogLevel,
     /// Of .NET processes: only log messages of categories that begin like this; may be repeated.
     #[arg(long, value_name = "PREFIX")]
-    pub(crate) log_category: Vec<String>,
+    pub log_category: Vec<String>,
     /// Of .NET processes: each request with its status and trace id, and the application's own request log.
     #[arg(long)]
-    pub(crate) requests: bool,
+    pub requests: bool,
     /// Who allocates: of .NET processes a sample with types and stacks; of native processes bytes by stack, and what of them is not given
     /// back, which takes at most a twenty-fifth of their CPU time.
     #[arg(long)]
-    pub(crate) allocations: bool,
+    pub allocations: bool,
     /// Of .NET processes: counters of this EventSource, or instruments of this Meter, too; may be repeated. Meters of the
     /// application are found by themselves.
     #[arg(long, value_name = "SOURCE")]
-    pub(crate) counters: Vec<String>,
+    pub counters: Vec<String>,
     /// Do not speak with .NET runtimes.
     #[arg(long, conflicts_with_all = ["log_category", "requests", "counters"])]
-    pub(crate) no_runtime_events: bool,
+    pub no_runtime_events: bool,
     /// At the end, freeze each process for milliseconds and read from its memory who holds which lock and what asynchronous
     /// operations await; as `biopsy stacks` does.
     #[arg(long, conflicts_with = "never_stop")]
-    pub(crate) stacks: bool,
+    pub stacks: bool,
     /// Never freeze a process. Without it, a capture freezes those once at its end that did not move, where nothing that was recorded
     /// says why and they are predicted to stand still for less than 5 ms; a trace freezes none.
     #[arg(long, conflicts_with = "snapshots")]
-    pub(crate) never_stop: bool,
+    pub never_stop: bool,
     /// Take so many snapshots of the target's memory while recording: one at the end, one at the beginning, the others between, which
     /// needs `--for`. Three tell what leaks; with `--allocations`, who allocated it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "launch")]
-    pub(crate) snapshots: Option<u32>,
+    pub snapshots: Option<u32>,
     /// Refuse a snapshot if the process would have to stand still longer than this.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "250ms", requires = "snapshots")]
-    pub(crate) max_pause: Duration,
+    pub max_pause: Duration,
     /// Wait for this to happen before recording: what `biopsy dump --on` knows. May be repeated: any of them.
     #[arg(long = "on", value_name = "TRIGGER", conflicts_with = "program")]
-    pub(crate) on: Vec<String>,
+    pub on: Vec<String>,
     /// Start a program (behind `--`) instead of attaching to a process; `--` alone says so too.
     #[arg(long, conflicts_with = "target", requires = "program")]
-    pub(crate) launch: bool,
+    pub launch: bool,
     /// Mask personal data, too: addresses of mail and network, names of users and machines, numbers of telephones, accounts and
     /// cards. The same value has the same pseudonym in all of the bundle; what it stands for leaves the machine nowhere.
     #[arg(long)]
-    pub(crate) anonymize: bool,
+    pub anonymize: bool,
     /// Record nothing: show the environment, the arguments and the last ten lines of each log as they would be recorded.
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Stop when the recording has this many megabytes.
     #[arg(long, value_name = "MB", default_value_t = 4096)]
-    pub(crate) max_size: u64,
+    pub max_size: u64,
     /// For programs: print the result as one JSON document.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Show no progress.
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
     /// Start this program with its arguments and record it from its first instruction.
     #[arg(last = true, value_name = "PROGRAM")]
-    pub(crate) program: Vec<std::ffi::OsString>,
+    pub program: Vec<std::ffi::OsString>,
 }
 
 /// Ways of tracing, best first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Method {
+pub enum Method {
     /// Programs in the kernel count states and take samples.
     Bpf,
     /// Events of each CPU, filtered by biopsy.
@@ -182,7 +182,7 @@ impl CaptureArgs {
     }
 
     /// What is to be done. `trace_only`: it was `trace`.
-    pub(crate) fn plan(&self, trace_only: bool) -> Result<CapturePlan, Failure> {
+    pub fn plan(&self, trace_only: bool) -> Result<CapturePlan, Failure> {
         let dotnet = || DotNetOptions {
             log_level: self.log_level,
             log_categories: self.log_category.clone(),

@@ -1,15 +1,15 @@
-//! `biopsy config edit`: the settings in an editor, checked before they hold.
+//! The settings in an editor, checked before they hold.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use biopsy_capture::{Failure, FailureKind};
-use biopsy_standby::settings;
+use biopsy_watch::settings::CommandCheck;
 
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
-use crate::standing::check;
+use super::load::parse;
+use super::own::{own_file, text_of, write};
 
 /// What a new file begins with.
 const TEMPLATE: &str = r#"// Settings of biopsy: which processes `biopsy watch` records, and when. `biopsy config kinds` lists kinds by name.
@@ -28,10 +28,23 @@ const TEMPLATE: &str = r#"// Settings of biopsy: which processes `biopsy watch` 
 }
 "#;
 
-/// Opens a copy; what comes back replaces the settings if it makes sense, else it is kept beside them.
-pub(super) fn edit(machine: bool) -> Result<Code, Failure> {
-    let path = settings::own_file(machine)?;
-    let old = settings::text_of(&path)?;
+/// What became of what was edited.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Edited {
+    /// It is as it was.
+    Unchanged,
+    /// It was in order, and is in this file.
+    Holds(PathBuf),
+}
+
+/// Opens a copy of the settings in the user's editor; what comes back takes their place if it makes sense, else it is kept and named.
+/// `tell` is told of each mistake.
+///
+/// # Errors
+/// No editor, no place, or a mistake in what was typed.
+pub fn edit(machine: bool, command: CommandCheck<'_>, tell: &mut dyn FnMut(&str)) -> Result<Edited, Failure> {
+    let path = own_file(machine)?;
+    let old = text_of(&path)?;
     let begin = if old.trim().is_empty() && path.extension().is_some_and(|ending| ending == "json") {
         TEMPLATE
     } else {
@@ -51,12 +64,12 @@ pub(super) fn edit(machine: bool) -> Result<Code, Failure> {
     open(copy.path().as_os_str().to_owned())?;
     let new = std::fs::read_to_string(copy.path()).map_err(|error| failed("read what was edited", error))?;
     if new == begin && !old.is_empty() {
-        return out::text("nothing was changed\n", false);
+        return Ok(Edited::Unchanged);
     }
-    let checked = settings::parse("user", path.clone(), new.clone()).and_then(|layer| {
-        let (_, problems) = biopsy_watch::Settings::of(std::slice::from_ref(&layer), &check);
+    let checked = parse("user", path.clone(), new.clone()).and_then(|layer| {
+        let (_, problems) = biopsy_watch::Settings::of(std::slice::from_ref(&layer), command);
         for (_, problem) in &problems {
-            out::say(format_args!("{}", layer.shown(problem)));
+            tell(&layer.shown(problem).to_string());
         }
         let errors = problems.iter().filter(|(_, problem)| problem.is_error).count();
         if errors == 0 {
@@ -75,8 +88,8 @@ pub(super) fn edit(machine: bool) -> Result<Code, Failure> {
         };
         return Err(failure.with_hint(Some(hint)));
     }
-    settings::write(&path, &new)?;
-    out::text(&format!("{} is in order, and holds\n", path.display()), false)
+    write(&path, &new)?;
+    Ok(Edited::Holds(path))
 }
 
 /// The editor of the user, with its own options: `code --wait`.

@@ -24,48 +24,48 @@ fn link(text: &str) -> Result<Link, String> {
 ///
 /// Before anything is recorded or sent it shows who asks, for what, and who will be able to read it, and asks you.
 #[derive(Debug, Args)]
-pub(crate) struct SendArgs {
+pub struct SendArgs {
     /// A file that is there: a bundle, a dump, a log. With `--request`, nothing: what is asked for is recorded now.
     #[arg(required_unless_present = "request")]
-    pub(super) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// Do what the request behind this link asks for, and send it.
     #[arg(long, value_name = "LINK", conflicts_with_all = ["file", "to", "seal_only"])]
-    pub(super) request: Option<Link>,
+    pub request: Option<Link>,
     /// Send FILE to the request behind this link; `-`: it is a line of standard input. The same command goes on after a cut, a kill or a
     /// reboot.
     #[arg(long, value_name = "LINK", value_parser = link, required_unless_present_any = ["request", "seal_only"])]
-    pub(super) to: Option<Link>,
+    pub to: Option<Link>,
     /// Only seal FILE, for a drive or another way: nothing is sent.
     #[arg(long, requires = "to_key", conflicts_with = "to")]
-    pub(super) seal_only: bool,
+    pub seal_only: bool,
     /// To whom it is sealed: `age1...`; may be repeated.
     #[arg(long, value_name = "KEY", requires = "seal_only")]
-    pub(super) to_key: Vec<Recipient>,
+    pub to_key: Vec<Recipient>,
     /// Send the report on FILE, and not FILE: derived data alone.
     #[arg(long, requires = "file")]
-    pub(super) report_only: bool,
+    pub report_only: bool,
     /// Record this process instead of the one that the request names.
     #[arg(long, value_name = "TARGET", requires = "request")]
-    pub(super) target: Option<String>,
+    pub target: Option<String>,
     /// Where the sealed file goes. [default: beside FILE, or here]
     #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Most kilobytes in a second.
     #[arg(long, value_name = "KB", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) limit_rate: Option<u64>,
+    pub limit_rate: Option<u64>,
     /// For how many seconds without progress it is tried again.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
-    pub(super) patience: u64,
+    pub patience: u64,
     /// Use a link without https: what is sent is sealed, but whoever looks on can use the link.
     #[arg(long)]
-    pub(super) plain_http: bool,
+    pub plain_http: bool,
     /// Ask the lab to tell this address when it was received, analysed and deleted.
     #[arg(long, value_name = "MAIL", conflicts_with = "seal_only")]
-    pub(super) tell: Option<String>,
+    pub tell: Option<String>,
     /// Agree beforehand to what is shown.
     #[arg(short, long)]
-    pub(super) yes: bool,
+    pub yes: bool,
     /// Show no progress.
     #[arg(short, long)]
-    pub(super) quiet: bool,
+    pub quiet: bool,
 }

@@ -7,92 +7,92 @@ use biopsy_capture::dump::{BETWEEN_LOOKS, DumpPlan, is_minidump_name, trigger};
 use biopsy_image::write::CoreKind;
 use clap::{Args, ValueEnum};
 
-use biopsy_terminal::terminal::stdout_is_terminal;
 use crate::typed::{duration, typed};
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_terminal::terminal::stdout_is_terminal;
 
 /// Shortest time between two dumps if nothing is said.
 const BETWEEN_DUMPS: Duration = Duration::from_secs(60);
 
 /// Dump a process or a whole tree, with a pause of milliseconds: now, or when something happens.
 #[derive(Debug, Args)]
-pub(crate) struct DumpArgs {
+pub struct DumpArgs {
     /// The process: pid, name, .NET entry assembly, systemd unit or container id.
-    pub(crate) target: String,
+    pub target: String,
     /// All processes below it too, frozen in one moment.
     #[arg(long)]
-    pub(crate) tree: bool,
+    pub tree: bool,
     /// How much: all that can be read; what debuggers need for stacks and heaps; or stacks alone.
     /// [default: heap; stacks in a minidump]
     #[arg(long, value_enum)]
-    pub(crate) kind: Option<Kind>,
+    pub kind: Option<Kind>,
     /// A core, or a minidump of stacks for tools that read those. [default: core, unless the output ends in `.dmp`]
     #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
+    pub format: Option<Format>,
     /// Mask secrets of known shapes, and those found in the process's environment and configuration, in the dumped
     /// memory. Fewer secrets, never none.
     #[arg(long)]
-    pub(crate) scrub: bool,
+    pub scrub: bool,
     /// Say what would be done, and do nothing.
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Refuse if the process would have to stand still longer than this.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "250ms")]
-    pub(crate) max_pause: Duration,
+    pub max_pause: Duration,
     /// Turn the heap into huge pages before: seconds of CPU, and a pause ten times shorter. For large heaps.
     #[arg(long)]
-    pub(crate) collapse: bool,
+    pub collapse: bool,
     /// Where it goes: a folder; a bundle, if it ends in `.zip`; the core alone, if it ends in `.core`, `.core.zst`,
     /// `.zst` or `.dmp`; `-`: the core alone, to standard output. [default: biopsy-NAME-DATE-TIME here, a folder]
     #[arg(short, long, value_name = "PATH")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Do not compress: a sparse core file.
     #[arg(long)]
-    pub(crate) raw: bool,
+    pub raw: bool,
     /// Level of zstd.
     #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, conflicts_with = "raw",
           value_parser = clap::value_parser!(i32).range(-7..=19))]
-    pub(crate) level: Option<i32>,
+    pub level: Option<i32>,
     /// Most megabytes of one core; what matters least is left out first.
     #[arg(long, value_name = "MB")]
-    pub(crate) max_size: Option<u64>,
+    pub max_size: Option<u64>,
     /// Wait for this to happen and dump then: `crash`, `exit`, `exit!=0`, `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`,
     /// `fds>1000`,
     /// `hang:10s`, `log:PATH:REGEX`, `after:10m`. May be repeated: any of them.
     #[arg(long = "on", value_name = "TRIGGER")]
-    pub(crate) on: Vec<String>,
+    pub on: Vec<String>,
     /// Dump this many times, then end.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) count: u32,
+    pub count: u32,
     /// Look at it so many times, the last time for the dump, and say which threads did not move in between. The process stands still
     /// for each look, and each is a dump beside the other; of programs without a runtime those before the last hold stacks only.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=50),
           conflicts_with_all = ["on", "count", "wait", "wait_for"])]
-    pub(crate) looks: u8,
+    pub looks: u8,
     /// At least this long between two dumps. [default: 60s; 2s between looks]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) every: Option<Duration>,
+    pub every: Option<Duration>,
     /// If there is no such process yet, wait for it to start.
     #[arg(long)]
-    pub(crate) wait: bool,
+    pub wait: bool,
     /// Catch processes of this name below the target as they start, and dump them when they end (or as `--on` says),
     /// however short they live.
     #[arg(long, value_name = "NAME")]
-    pub(crate) wait_for: Option<String>,
+    pub wait_for: Option<String>,
     /// Wait at most this long.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
-    pub(crate) duration: Option<Duration>,
+    pub duration: Option<Duration>,
     /// For programs: print the result as one JSON document.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Show no progress.
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 /// How much a dump holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Everything that can be read, the text of mapped files included.
     Full,
     /// All memory of its own, and of mapped files what names and unwinds them. Debuggers find the rest in the files.
@@ -103,7 +103,7 @@ pub(crate) enum Kind {
 
 /// What a dump is written as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Format {
+pub enum Format {
     /// An ELF core: gdb, lldb, .NET's tools.
     Core,
     /// A minidump: tools made for Breakpad and Windows.
@@ -176,7 +176,7 @@ impl DumpArgs {
     }
 
     /// What is to be done.
-    pub(crate) fn plan(&self) -> Result<DumpPlan, Failure> {
+    pub fn plan(&self) -> Result<DumpPlan, Failure> {
         self.check()?;
         Ok(DumpPlan {
             target: self.target.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use biopsy_deliver::Link;
 
 /// What the user typed, for the header of a recording; of links, not what opens them.
-pub(crate) fn typed() -> Vec<String> {
+pub fn typed() -> Vec<String> {
     std::env::args_os().map(|word| without_secret(&word.to_string_lossy())).collect()
 }
 

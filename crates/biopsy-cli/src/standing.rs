@@ -21,7 +21,7 @@ enum Standing {
 }
 
 /// What is wrong with a command and what it waits for.
-pub(crate) fn check(what: &What, triggers: &[&str]) -> Result<(), String> {
+pub fn check(what: &What, triggers: &[&str]) -> Result<(), String> {
     for trigger in triggers {
         biopsy_capture::dump::trigger(trigger).map_err(|failure| failure.to_string())?;
     }

@@ -12,47 +12,47 @@ use crate::typed::{duration, typed};
 /// Snapshot the memory of a process: where it went, for any program; and the heap of a .NET process, every object and reference, live
 /// and garbage apart. With a pause of milliseconds and no garbage collection.
 #[derive(Debug, Args)]
-pub(crate) struct SnapshotArgs {
+pub struct SnapshotArgs {
     /// The process: pid, name, .NET entry assembly, systemd unit or container id.
-    pub(crate) target: String,
+    pub target: String,
     /// Refuse if the process would have to stand still longer than this.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "250ms")]
-    pub(crate) max_pause: Duration,
+    pub max_pause: Duration,
     /// Where the heap is read from: a frozen copy of the memory, or the runtime, which collects garbage first and stands still
     /// while it tells.
     #[arg(long, value_enum, default_value_t = From::Auto)]
-    pub(crate) from: From,
+    pub from: From,
     /// Where it goes: a folder; a bundle, if it ends in `.zip`; the graph alone for other tools, if it ends in `.gcdump`.
     /// [default: biopsy-NAME-DATE-TIME here, a folder]
     #[arg(short, long, value_name = "PATH")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Add the snapshot to this recording of the same process, a folder or a bundle; where there is none, it is made.
     #[arg(long, value_name = "PATH", conflicts_with = "output")]
-    pub(crate) into: Option<PathBuf>,
+    pub into: Option<PathBuf>,
     /// Wait for this to happen first: `memory>2G`, `growth>200M` (more than now), or what else `biopsy dump --on` knows of a process
     /// that goes on. May be repeated: any of them.
     #[arg(long = "on", value_name = "TRIGGER")]
-    pub(crate) on: Vec<String>,
+    pub on: Vec<String>,
     /// Take several, so far apart: what grows in each interval shows.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "count")]
-    pub(crate) every: Option<Duration>,
+    pub every: Option<Duration>,
     /// How many.
     #[arg(long, value_name = "N", requires = "every", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) count: Option<u32>,
+    pub count: Option<u32>,
     /// Types that are listed; 0: all.
     #[arg(long, value_name = "N", default_value_t = 30)]
-    pub(crate) top: usize,
+    pub top: usize,
     /// For programs: print the result as one JSON document.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Show no progress.
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 /// Where the heap is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum From {
+pub enum From {
     /// Memory; the runtime where memory is not understood and the predicted pause is allowed.
     Auto,
     /// A frozen copy of the memory.
@@ -73,7 +73,7 @@ impl From {
 
 impl SnapshotArgs {
     /// What is to be done.
-    pub(crate) fn plan(&self) -> Result<SnapshotPlan, Failure> {
+    pub fn plan(&self) -> Result<SnapshotPlan, Failure> {
         Ok(SnapshotPlan {
             target: self.target.clone(),
             command: typed(),
