@@ -20,6 +20,7 @@ mod heap;
 mod kill;
 mod lab;
 mod list;
+mod logs;
 mod ps;
 mod recent;
 mod redact;
@@ -49,6 +50,7 @@ pub use heap::Question;
 pub use kill::KillArgs;
 pub use lab::HandedOn;
 pub use list::ListArgs;
+pub use logs::{Around, Level, LogsArgs};
 pub use ps::PsArgs;
 pub use recent::RecentArgs;
 pub use redact::RedactArgs;
@@ -99,6 +101,7 @@ pub enum Command {
     Dump(Box<DumpArgs>),
     Snapshot(SnapshotArgs),
     Heap(HeapArgs),
+    Logs(LogsArgs),
     Stacks(StacksArgs),
     /// Report on a recording (also one that was cut short), a core or minidump of any writer, or a perf.data file.
     Analyze(AnalyzeArgs),

@@ -78,6 +78,7 @@ fn run(cli: &Cli) -> Result<Code, Failure> {
         Command::Snapshot(args) => snapshot::run(args, cli.color),
         Command::Stacks(args) => stacks::run(args, cli.color),
         Command::Analyze(args) => commands::analyze(args, terminal),
+        Command::Logs(args) => commands::logs(args, terminal),
         Command::Heap(args) => commands::heap(args, terminal),
         Command::Compare(args) => commands::compare(args, terminal),
         Command::Explain(args) => commands::explain(args, terminal),

@@ -82,7 +82,7 @@ fn listed(result: results::Result) -> Listed {
         begun: result.stem.begun.to_string(),
         rule: result.kept.rule,
         name: result.stem.title,
-        pid: result.stem.pid,
+        pid: result.stem.pid.0,
         bytes: result.kept.bytes,
         is_kept: result.kept.is_marked,
         path: result.path,
