@@ -75,9 +75,12 @@ pub enum Around {
 
 fn around(text: &str) -> Result<Around, String> {
     let id = FindingId::parse(text).map(Around::Finding);
-    let after = || duration(text).ok().map(Around::After);
-    let clock = || text.parse().ok().filter(|_| text.contains(':')).map(Around::Clock);
-    id.or_else(after).or_else(clock).ok_or_else(|| {
+    // With colons it would be a duration, too.
+    let moment = || match text.contains(':') {
+        true => text.parse().ok().map(Around::Clock),
+        false => duration(text).ok().map(Around::After),
+    };
+    id.or_else(moment).ok_or_else(|| {
         "it is a finding (`log-errors`; `biopsy explain` lists them), a time since the beginning (`90s`), or a time of day (`10:27:03`)"
             .to_owned()
     })

@@ -295,7 +295,7 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
     };
     notices::mail::tell(&lab, &args.mail_to).await?;
     if hook.as_ref().is_some_and(|hook| hook.form == Form::Standard) {
-        out::say(&format!("notices are signed with {}", notices::shown_secret(&lab.webhook_secret()?)));
+        out::say(format!("notices are signed with {}", notices::shown_secret(&lab.webhook_secret()?)));
     }
     let ways = Ways { hook, mailer };
     let program = args.program.as_deref().map(Program::read).transpose()?;

@@ -76,7 +76,6 @@ impl Write for Shown {
 
 /// Standard output for what no terminal shows: memory.
 #[expect(clippy::disallowed_methods, reason = "this is the place")]
-#[must_use]
 pub fn stdout() -> io::StdoutLock<'static> {
     io::stdout().lock()
 }

@@ -57,6 +57,8 @@ fn lines_of_logs_are_found_by_text_severity_and_moment() {
     assert_eq!(count(&["--level", "warning"]), 1);
     assert_eq!(count(&["--grep", "no line has this"]), 0);
     assert_eq!(count(&["--around", "10h"]), 0);
+    assert_eq!(count(&["--around", "11:23:50"]), 2, "by the clock of its machine");
+    assert_eq!(count(&["--around", "11:23:50", "--within", "1s"]), 0);
     assert!(text(&biopsy(&["logs", file])).contains("2 of 2 lines"));
     let said = text(&biopsy(&["logs", file, "--around", "deadlock"]));
     assert!(said.contains("there is no finding `deadlock` in it"), "{said}");
