@@ -39,6 +39,7 @@ pub mod footprint;
 pub mod heap;
 mod image;
 pub mod limits;
+pub mod log_lines;
 pub mod logs;
 mod managed_names;
 pub mod metrics;

@@ -12,7 +12,8 @@ use biopsy_lab::people::{self, Role, Roles};
 use biopsy_lab::requests::{self, NewRequest};
 use biopsy_lab::serve::{self, Serving, serve};
 use biopsy_lab::web::Program;
-use biopsy_lab::{Elsewhere, Lab, LabError, audit, cases, delete, open, out};
+use biopsy_lab::{Elsewhere, Lab, LabError, audit, cases, delete, open};
+use biopsy_terminal::out;
 use clap::{Args, Parser, Subcommand};
 use jiff::SignedDuration;
 
@@ -294,7 +295,7 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
     };
     notices::mail::tell(&lab, &args.mail_to).await?;
     if hook.as_ref().is_some_and(|hook| hook.form == Form::Standard) {
-        out::say(&format!("notices are signed with {}", notices::shown_secret(&lab.webhook_secret()?)));
+        out::say(format!("notices are signed with {}", notices::shown_secret(&lab.webhook_secret()?)));
     }
     let ways = Ways { hook, mailer };
     let program = args.program.as_deref().map(Program::read).transpose()?;
@@ -318,7 +319,7 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
         if let Some(word) = &first {
             text.push_str(&format!("for you, the first to log in: http://{address}/welcome/{word}\n"));
         }
-        let _ = out::print(&text);
+        let _ = out::text(&text, false);
     };
     tokio::select! {
         served = serve(lab, &serving, ready) => served,
@@ -423,7 +424,7 @@ fn operator() -> String {
 }
 
 fn print(text: &str) -> Result<(), LabError> {
-    match out::print(text) {
+    match out::text(text, false) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(LabError::Io { what: "write", path: PathBuf::from("standard output"), source: error })
         }

@@ -23,7 +23,6 @@ pub mod intake;
 pub mod keys;
 pub mod notices;
 pub mod open;
-pub mod out;
 pub mod people;
 pub mod place;
 pub mod requests;

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use biopsy_lab::error::in_words;
-use biopsy_lab::{LabError, out, worker};
+use biopsy_lab::{LabError, worker};
+use biopsy_terminal::out;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
             Ok(bytes) if out::hand_over(&bytes).is_ok() => ExitCode::SUCCESS,
             Ok(_) => ExitCode::FAILURE,
             Err(words) => {
-                out::say(&words);
+                out::say(words);
                 ExitCode::FAILURE
             }
         };
@@ -28,16 +29,16 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            out::say(&format!("error: cannot start: {error}"));
+            out::say(format!("error: cannot start: {error}"));
             return ExitCode::FAILURE;
         }
     };
     match runtime.block_on(cli::run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            out::say(&format!("error: {}", in_words(&error)));
+            out::say(format!("error: {}", in_words(&error)));
             if let Some(hint) = error.hint() {
-                out::say(&format!("hint: {hint}"));
+                out::say(format!("hint: {hint}"));
             }
             match error {
                 LabError::Usage(_) => ExitCode::from(2),

@@ -13,10 +13,10 @@ use tokio::sync::Semaphore;
 
 use crate::error::{LabError, in_words};
 use crate::notices::{self, Ways};
-use crate::out::say;
 use crate::place::{Lab, now};
 use crate::web::Program;
 use crate::{delete, intake, web, work};
+use biopsy_terminal::out::say;
 
 /// Most connections at once.
 const CONNECTIONS: usize = 1024;
@@ -57,7 +57,7 @@ pub async fn serve(lab: Lab, serving: &Serving, ready: impl FnOnce(SocketAddr)) 
         tokio::spawn(async move {
             loop {
                 if let Err(error) = notices::send_waiting(&lab, &ways).await {
-                    say(&in_words(&error));
+                    say(in_words(&error));
                 }
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
@@ -67,7 +67,7 @@ pub async fn serve(lab: Lab, serving: &Serving, ready: impl FnOnce(SocketAddr)) 
     tokio::spawn(async move {
         loop {
             if let Err(error) = each_minute(&of_minutes).await {
-                say(&in_words(&error));
+                say(in_words(&error));
             }
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
@@ -88,7 +88,7 @@ pub fn begin_work(lab: &Lab, workers: usize) {
                 match work::do_one(&lab).await {
                     Ok(true) => continue,
                     Ok(false) => {}
-                    Err(error) => say(&in_words(&error)),
+                    Err(error) => say(in_words(&error)),
                 }
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
@@ -130,7 +130,7 @@ async fn accept(listener: TcpListener, router: Router, silence: Duration) {
             Ok((stream, _)) => stream,
             Err(error) => {
                 // Too many files, for instance: it passes.
-                say(&format!("cannot accept a connection: {error}"));
+                say(format!("cannot accept a connection: {error}"));
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 continue;
             }

@@ -8,6 +8,7 @@
 //! - [`render_json`]: the stable schema of [`schema`], for programs (`docs/formats/report-schema.md`)
 //! - [`render_markdown`]: short, for tickets; [`render_text`]: shorter, for the terminal; [`render_stacks`]: all stacks of a process
 //! - [`render_comparison_text`] and its like: two recordings held against each other
+//! - [`render_log_lines_text`]: lines of logs in the order of time
 //! - [`render_explanation`], [`catalogue`]: what findings mean, and where they were found
 //! - [`export`]: the recording in the formats of other tools
 //!
@@ -28,6 +29,7 @@ pub mod export;
 mod heap_answer;
 mod html;
 mod json;
+mod log_lines;
 mod markdown;
 mod mask;
 mod not_searched;
@@ -49,6 +51,7 @@ pub use comparison::{
 };
 pub use explain::{catalogue, explanations, render_explanation, render_explanations_json, render_ids};
 pub use heap_answer::{render_heap_answer_json, render_heap_answer_text};
+pub use log_lines::{render_log_lines_json, render_log_lines_text};
 pub use mask::Mask;
 pub use text::{StacksOptions, TextOptions};
 

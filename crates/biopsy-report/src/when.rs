@@ -16,6 +16,17 @@ pub(crate) fn for_people(clock: &ClockPair) -> Option<String> {
     Some(if clock.zone.is_empty() { time } else { format!("{time} ({})", clock.zone) })
 }
 
+/// `10:27:03.123`.
+pub(crate) fn of_day(clock: &ClockPair) -> Option<String> {
+    zoned(clock).map(|zoned| zoned.strftime("%H:%M:%S%.3f").to_string())
+}
+
+/// Both clocks at a moment of the recording, by its start; `None` where that has no wall clock.
+pub(crate) fn at(header: &CaptureHeader, time: MonoNanos) -> Option<ClockPair> {
+    let wall_unix_nanos = wall_nanos(header, time)?;
+    Some(ClockPair { mono: time, wall_unix_nanos, ..header.start.clone() })
+}
+
 /// Nanoseconds on the wall clock of a moment of the recording, by its start; `None` where the start has none.
 pub(crate) fn wall_nanos(header: &CaptureHeader, time: MonoNanos) -> Option<i128> {
     (header.start.wall_unix_nanos != 0).then(|| {

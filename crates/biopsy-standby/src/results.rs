@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use biopsy_model::Pid;
 use biopsy_recording::Limits;
 use biopsy_watch::Settings;
 use biopsy_watch::keep::{Clocks, Kept, Policy, WallClock, to_remove};
@@ -39,7 +40,7 @@ pub struct Stem {
     /// The process.
     pub title: String,
     /// Its id.
-    pub pid: u32,
+    pub pid: Pid,
     /// When its recording began, in the zone of the watcher.
     pub begun: jiff::civil::DateTime,
 }
@@ -71,7 +72,7 @@ fn read_stem(stem: &str) -> Option<Stem> {
         let is_exact =
             is_number(time) && is_number(date) && is_number(pid) && time.len() == 6 && date.len() == 8;
         let begun = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", format!("{date}{time}")).ok()?;
-        is_exact.then_some(Stem { title, pid: pid.parse().ok()?, begun })
+        is_exact.then_some(Stem { title, pid: Pid(pid.parse().ok()?), begun })
     };
     let without_number =
         || stem.rsplit_once('-').filter(|(_, number)| is_number(number)).and_then(|(stem, _)| of(stem));
@@ -267,7 +268,7 @@ mod tests {
             ("", None),
         ] {
             let read = read_stem(stem);
-            assert_eq!(read.as_ref().map(|read| (read.title.as_str(), read.pid)), wanted, "{stem}");
+            assert_eq!(read.as_ref().map(|read| (read.title.as_str(), read.pid.0)), wanted, "{stem}");
             let begun = read.map(|read| read.begun.to_string());
             assert!(begun.is_none_or(|begun| begun == "2026-11-23T19:24:01"), "{stem}");
         }

@@ -4,23 +4,16 @@
 
 #![forbid(unsafe_code)]
 
-mod allocator;
-mod arrivals;
 mod capture;
-mod cli;
 mod commands;
 mod config;
-mod controls;
 mod dump;
-mod exit_codes;
-mod interrupt;
 mod recent;
 mod render;
+mod running;
 mod send;
 mod snapshot;
 mod stacks;
-mod standing;
-mod typed;
 mod watch;
 
 use std::process::ExitCode;
@@ -28,20 +21,20 @@ use std::process::ExitCode;
 use biopsy_capture::Failure;
 use clap::Parser;
 
-use cli::{Cli, Command};
-use render::out;
-use render::terminal::{ColorChoice, Terminal};
+use biopsy_cli::{Cli, Command};
+use biopsy_foreground::{Code, interrupt, out};
+use biopsy_terminal::{ColorChoice, Terminal};
 
 fn main() -> ExitCode {
     out::say_panics();
-    end_where_a_thread_gets_no_memory();
+    running::end_where_a_thread_gets_no_memory();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return say_usage(&error),
     };
     start_logging(cli.verbose);
     if cli.until_parent_ends.is_some_and(|parent| !interrupt::end_with(parent)) {
-        return exit_codes::Code::Partial.into();
+        return Code::Partial.into();
     }
     let result = run(&cli);
     interrupt::settle();
@@ -49,21 +42,9 @@ fn main() -> ExitCode {
         Ok(code) => code.into(),
         Err(failure) => {
             out::say_failure(&failure, cli.color);
-            exit_codes::Code::from(failure.kind).into()
+            Code::from(failure.kind).into()
         }
     }
-}
-
-/// Where Rust gets no memory for the signal stack of a new thread it panics before anything of ours runs, cannot unwind, and aborts. It
-/// is the same as an allocation that is refused.
-fn end_where_a_thread_gets_no_memory() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if panic.location().is_some_and(|at| at.file().ends_with("stack_overflow.rs")) {
-            allocator::ALLOCATOR.end();
-        }
-        usual(panic);
-    }));
 }
 
 /// Help, the version, or what is wrong with what was typed: names of files among it may be anybody's.
@@ -74,13 +55,13 @@ fn say_usage(error: &clap::Error) -> ExitCode {
     let text = if terminal.colour { text.ansi().to_string() } else { text.to_string() };
     if error.use_stderr() {
         out::to_stderr(&text, terminal.colour);
-        return exit_codes::Code::Usage.into();
+        return Code::Usage.into();
     }
-    out::text(&text, terminal.colour).unwrap_or(exit_codes::Code::Output).into()
+    out::text(&text, terminal.colour).unwrap_or(Code::Output).into()
 }
 
 /// The outline of the program.
-fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
+fn run(cli: &Cli) -> Result<Code, Failure> {
     let terminal = Terminal::of_stdout(cli.color);
     match &cli.command {
         Command::Recent(args) => recent::run(args, cli.color),
@@ -97,6 +78,7 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
         Command::Snapshot(args) => snapshot::run(args, cli.color),
         Command::Stacks(args) => stacks::run(args, cli.color),
         Command::Analyze(args) => commands::analyze(args, terminal),
+        Command::Logs(args) => commands::logs(args, terminal),
         Command::Heap(args) => commands::heap(args, terminal),
         Command::Compare(args) => commands::compare(args, terminal),
         Command::Explain(args) => commands::explain(args, terminal),

@@ -1,48 +1,21 @@
 //! `biopsy recent`, which the watcher starts: keeps the last minutes of a process.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use biopsy_cli::RecentArgs;
 
 use biopsy_capture::recent::{KeepPlan, keep};
-use biopsy_capture::{Failure, Job, Patience};
+use biopsy_capture::{Failure, Patience};
 use biopsy_standby::journal::make_folder;
 use biopsy_standby::places;
-use clap::Args;
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::progress::Screen;
 use crate::render::result;
-use crate::render::terminal::ColorChoice;
-use crate::typed::{duration, typed};
-
-/// Keep the last minutes of a process in memory, until it ends or this command is ended.
-#[derive(Debug, Args)]
-pub(crate) struct RecentArgs {
-    /// How many.
-    #[arg(value_parser = duration)]
-    length: Duration,
-    /// The process.
-    target: String,
-    /// Not those of the processes that it started and starts.
-    #[arg(long)]
-    no_children: bool,
-    /// Where they are written if it ends badly.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// For programs: print the result as one JSON document.
-    #[arg(long)]
-    json: bool,
-    /// Show no progress.
-    #[arg(short, long)]
-    quiet: bool,
-}
+use crate::running::begin;
+use biopsy_cli::typed;
+use biopsy_foreground::Code;
+use biopsy_terminal::terminal::ColorChoice;
 
 /// Runs `biopsy recent`.
 pub(crate) fn run(args: &RecentArgs, color: ColorChoice) -> Result<Code, Failure> {
-    let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
-    interrupt::listen(&job, Patience::Unlimited, color)?;
+    let (job, _) = begin(color, args.quiet, args.json, Patience::Unlimited)?;
     let folder = places::recent_folder()?;
     make_folder(&folder)?;
     let plan = KeepPlan {

@@ -1,4 +1,4 @@
-//! `explain` and `compare` as a user types them, on the recordings of `fixtures/`.
+//! `explain`, `compare` and `logs` as a user types them, on the recordings of `fixtures/`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -41,6 +41,29 @@ fn who_mistypes_an_id_is_told_what_is_near() {
     assert!(text(&biopsy(&["explain", "xyzzy"])).contains("`biopsy explain` alone lists all findings"));
     assert!(text(&biopsy(&["explain"])).contains("cgroup-throttled"));
     assert!(text(&biopsy(&["completions", "bash"])).contains("cgroup-throttled"), "ids are completed");
+}
+
+#[test]
+fn lines_of_logs_are_found_by_text_severity_and_moment() {
+    let file = recording("format");
+    let file = &*file.to_string_lossy();
+    let count = |more: &[&str]| {
+        let output = biopsy(&[&["logs", "--json", file], more].concat());
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&text(&output));
+        assert_eq!(document["schema"], "biopsy-log-lines");
+        document["lines"].as_array().unwrap().len()
+    };
+    assert_eq!(count(&[]), 2);
+    assert_eq!(count(&["--level", "warning"]), 1);
+    assert_eq!(count(&["--grep", "no line has this"]), 0);
+    assert_eq!(count(&["--around", "10h"]), 0);
+    assert_eq!(count(&["--around", "11:23:50"]), 2, "by the clock of its machine");
+    assert_eq!(count(&["--around", "11:23:50", "--within", "1s"]), 0);
+    assert!(text(&biopsy(&["logs", file])).contains("2 of 2 lines"));
+    let said = text(&biopsy(&["logs", file, "--around", "deadlock"]));
+    assert!(said.contains("there is no finding `deadlock` in it"), "{said}");
+    let none = text(&biopsy(&["logs", &recording("hot").to_string_lossy()]));
+    assert!(none.contains("there are no logs in it"), "{none}");
 }
 
 #[test]

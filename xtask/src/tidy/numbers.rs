@@ -21,7 +21,7 @@ const LEFT: &[(&str, usize)] = &[
     ("biopsy-recording", 1),
     ("biopsy-report", 15),
     ("biopsy-runtimes", 19),
-    ("biopsy-standby", 2),
+    ("biopsy-standby", 1),
     ("biopsy-sys", 5),
     ("biopsy-target", 6),
     ("biopsy-testkit", 12),

@@ -9,6 +9,7 @@
 //! matter. The noise is estimated from inside of each recording; a difference below it is not claimed.
 
 mod beside;
+mod comparable;
 mod difference;
 mod judge;
 mod noise;
@@ -21,6 +22,7 @@ use biopsy_model::MonoNanos;
 
 use crate::recorded::Recorded;
 
+pub use comparable::Comparable;
 pub use difference::{Difference, Quantity, Unit};
 pub use tree::{DifferenceNode, DifferenceTree};
 

@@ -52,7 +52,7 @@ impl IntoResponse for Refusal {
             Self::Locked => (423, "the upload is being written"),
             Self::Cut => (408, "the body ended early"),
             Self::Trouble(error) => {
-                crate::out::say(&in_words(error));
+                biopsy_terminal::out::say(in_words(error));
                 (500, "the lab has trouble")
             }
         };

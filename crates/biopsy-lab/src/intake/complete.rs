@@ -16,7 +16,7 @@ pub fn begin(lab: &Lab, id: String) {
     tokio::spawn(async move {
         if let Err(error) = complete(&lab, &id).await {
             // It is tried again in some minutes.
-            crate::out::say(&format!("upload {id}: {}", in_words(&error)));
+            biopsy_terminal::out::say(format!("upload {id}: {}", in_words(&error)));
         }
     });
 }

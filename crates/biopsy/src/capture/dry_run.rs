@@ -7,8 +7,8 @@ use biopsy_capture::capture::{CapturePlan, Coming, StacksWish, coming, preview};
 use biopsy_capture::words::pause_text;
 use serde::Serialize;
 
-use crate::exit_codes::Code;
-use crate::render::out;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -1,30 +1,26 @@
 //! `biopsy capture` and `biopsy trace`.
 
-mod args;
 mod dry_run;
 mod show;
 
+use biopsy_cli::CaptureArgs;
 use std::sync::Arc;
 
 use biopsy_capture::capture::{self, Remote};
 use biopsy_capture::{Failure, FailureKind, Job, MADE, Patience};
 
-use crate::controls::SignalWishes;
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::progress::Screen;
-use crate::render::terminal::ColorChoice;
-
-pub(crate) use args::CaptureArgs;
+use crate::running::begin;
+use biopsy_foreground::Code;
+use biopsy_foreground::Screen;
+use biopsy_foreground::SignalWishes;
+use biopsy_terminal::terminal::ColorChoice;
 
 /// Runs `biopsy capture`, or `biopsy trace`.
 pub(crate) fn run(args: &CaptureArgs, trace_only: bool, color: ColorChoice) -> Result<Code, Failure> {
     if args.dry_run {
         return dry_run::show(&args.plan(trace_only)?, args.json);
     }
-    let screen = Arc::new(Screen::new(color, args.quiet, args.json));
-    let job = Job::new(Box::new(Arc::clone(&screen)));
-    interrupt::listen(&job, Patience::Unlimited, color)?;
+    let (job, screen) = begin(color, args.quiet, args.json, Patience::Unlimited)?;
     record(args, trace_only, color, &job, &screen)
 }
 

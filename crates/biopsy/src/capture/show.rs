@@ -1,6 +1,5 @@
 //! What the user sees at the end.
 
-use std::io::Write;
 use std::time::Duration;
 
 use biopsy_capture::Failure;
@@ -10,11 +9,12 @@ use biopsy_model::printable::printable;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::exit_codes::Code;
-use crate::render::terminal::{ColorChoice, Terminal};
-use crate::render::{out, result};
+use crate::render::{for_reports, result};
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
-use super::args::CaptureArgs;
+use biopsy_cli::CaptureArgs;
 
 /// The result for programs.
 #[derive(Serialize)]
@@ -62,56 +62,41 @@ pub(super) fn show(args: &CaptureArgs, captured: &Captured, color: ColorChoice) 
     if args.json {
         out::document(&document(captured))?;
     } else {
-        let mut shown = Vec::new();
-        // Writing to a Vec does not fail.
-        let _ = text(&mut shown, captured, color);
-        out::bytes_of_text(&shown, Terminal::of_stdout(color).colour)?;
+        let terminal = Terminal::of_stdout(color);
+        out::text(&text(captured, terminal), terminal.colour)?;
     }
     let whole = captured.trace.as_ref().is_some_and(|trace| trace.cut_short.is_none());
     Ok(if captured.diagnosis.is_some() && whole { Code::Ok } else { Code::Partial })
 }
 
-fn text(out: &mut Vec<u8>, captured: &Captured, color: ColorChoice) -> std::io::Result<()> {
-    let terminal = Terminal::of_stdout(color);
-    let path = printable(&captured.result.path.to_string_lossy());
+fn text(captured: &Captured, terminal: Terminal) -> String {
     let Some(diagnosis) = &captured.diagnosis else {
-        return writeln!(
-            out,
-            "stopped at once: the recording is in {path}, without a report\nread it with: biopsy analyze {path}"
+        let path = printable(&captured.result.path.to_string_lossy());
+        return format!(
+            "stopped at once: the recording is in {path}, without a report\nread it with: biopsy analyze {path}\n"
         );
     };
-    let shown = biopsy_report::render_text(diagnosis, 0, terminal.for_reports());
-    writeln!(out, "{}", shown.trim_end())?;
-    writeln!(out)?;
+    let shown = biopsy_report::render_text(diagnosis, 0, for_reports(terminal));
+    let mut text = format!("{}\n\n", shown.trim_end());
     if let Some(trace) = &captured.trace {
-        writeln!(
-            out,
-            "{} samples, {} waits, {} lost; recorder used {:.2} s of CPU and {} of memory",
+        text.push_str(&format!(
+            "{} samples, {} waits, {} lost; recorder used {:.2} s of CPU and {} of memory\n",
             grouped(trace.samples),
             grouped(trace.waits),
             grouped(trace.lost),
             seconds(biopsy_sys::clock::process_cpu_nanos()),
             size(biopsy_sys::limits::peak_resident_bytes()),
-        )?;
+        ));
     }
     for one in &captured.frozen {
         let why = match one.why {
             Why::Asked => "",
             Why::NothingMoved => ": it did not move, and nothing that was recorded says why",
         };
-        let pause = pause_text(Duration::from_nanos(one.pause.0));
-        writeln!(
-            out,
-            "{} ({}) stood still once at the end, for {pause}{why}",
-            printable(&one.name),
-            one.pid
-        )?;
+        let (name, pause) = (printable(&one.name), pause_text(Duration::from_nanos(one.pause.0)));
+        text.push_str(&format!("{name} ({}) stood still once at the end, for {pause}{why}\n", one.pid));
     }
-    if captured.result.is_bundle {
-        writeln!(out, "{path} ({}): report.html in it opens in any browser", size(captured.result.bytes))
-    } else {
-        writeln!(out, "{path} ({}): open {path}/report.html in a browser", size(captured.result.bytes))
-    }
+    text + &result::place(&captured.result)
 }
 
 fn document(captured: &Captured) -> Summary<'_> {

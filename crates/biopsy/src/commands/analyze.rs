@@ -1,14 +1,13 @@
 //! `biopsy analyze`: the report on whatever files hold.
 
 use biopsy_capture::Failure;
-use biopsy_capture::place::write_new;
 use biopsy_report::{Mask, render_html, render_json, render_markdown, render_text};
 
 use super::input::diagnose;
-use crate::cli::AnalyzeArgs;
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::Terminal;
+use crate::render::{Form, for_reports, show};
+use biopsy_cli::AnalyzeArgs;
+use biopsy_foreground::Code;
+use biopsy_terminal::terminal::Terminal;
 
 /// Rows in the table of a heap's types.
 const TYPES: usize = 50;
@@ -19,15 +18,13 @@ pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Fa
     let diagnosis = &read.diagnosis;
     let mask = |text: &str| read.mask(text);
     let mask: Option<Mask<'_>> = read.is_unmasked().then_some(&mask);
-    if let Some(path) = &args.html {
-        write_new(path, render_html(diagnosis, mask).as_bytes())?;
-    }
-    if args.json {
-        out::json(render_json(diagnosis, mask).into_bytes())?;
-    } else if args.markdown {
-        out::text(&render_markdown(diagnosis, mask), terminal.colour)?;
-    } else {
-        out::text(&render_text(diagnosis, TYPES, terminal.for_reports()), terminal.colour)?;
-    }
+    show(
+        Form { html: args.html.as_deref(), json: args.json, markdown: args.markdown },
+        terminal,
+        || render_html(diagnosis, mask),
+        || render_json(diagnosis, mask),
+        || render_markdown(diagnosis, mask),
+        || render_text(diagnosis, TYPES, for_reports(terminal)),
+    )?;
     Ok(if diagnosis.is_damaged() { Code::Partial } else { Code::Ok })
 }

@@ -1,56 +1,24 @@
 //! `biopsy compare`: what differs between two recordings. What they hold decides what is compared.
 
+use biopsy_cli::{CompareArgs, SymbolArgs};
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::compare::compare as hold_against;
+use biopsy_analyze::compare::{Comparable, compare as hold_against};
 use biopsy_analyze::{Diagnosis, HeapSummary, Recorded};
-use biopsy_capture::place::write_new;
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_report::{
     render_comparison_html, render_comparison_json, render_comparison_markdown, render_comparison_text,
     render_heap_growth_json, render_heap_growth_markdown, render_heap_growth_text, render_html,
 };
-use clap::Args;
 
-use super::input::{bad_input, look};
-use super::symbols::SymbolArgs;
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::Terminal;
-
-/// Say what got slower or faster between two recordings of one program: functions, waits, locks, requests; in rates, with the noise, and
-/// nothing that is below it. Of heap snapshots: what grew, by type and by who holds it.
-#[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    /// The earlier one, or the good one: a bundle, a recording's folder, a perf.data file.
-    before: PathBuf,
-    /// The later one, or the bad one. Of heaps none is needed where the first is a recording with several snapshots, or `.gcdump` files may
-    /// follow.
-    after: Vec<PathBuf>,
-    /// Write the comparison as a page for a browser.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Print it as JSON.
-    #[arg(long, conflicts_with = "markdown")]
-    json: bool,
-    /// Print it as Markdown.
-    #[arg(long)]
-    markdown: bool,
-    #[command(flatten)]
-    symbols: SymbolArgs,
-}
-
-/// What a file holds that can be compared.
-enum Comparable {
-    /// A recording over time.
-    Time(Box<Recorded>),
-    /// Heaps, in the order they were taken.
-    Heaps(Vec<HeapSummary>),
-}
+use super::input::{bad_input, look, roots};
+use crate::render::{Form, for_reports, show};
+use biopsy_foreground::Code;
+use biopsy_terminal::terminal::Terminal;
 
 /// Runs `biopsy compare`.
 pub(crate) fn compare(args: &CompareArgs, terminal: Terminal) -> Result<Code, Failure> {
-    let roots = args.symbols.roots()?;
+    let roots = roots(&args.symbols)?;
     let mut times = Vec::new();
     let mut heaps = Vec::new();
     let files: Vec<&PathBuf> = std::iter::once(&args.before).chain(&args.after).collect();
@@ -84,16 +52,14 @@ fn compare_heaps(
     let diagnosis = Diagnosis::new(None, Vec::new(), heaps);
     let Some(growth) = &diagnosis.growth else { return Ok(Code::Ok) };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    if let Some(path) = &args.html {
-        write_new(path, render_html(&diagnosis, None).as_bytes())?;
-    }
-    if args.json {
-        out::json(render_heap_growth_json(growth, &names).into_bytes())?;
-    } else if args.markdown {
-        out::text(&render_heap_growth_markdown(growth), terminal.colour)?;
-    } else {
-        out::text(&render_heap_growth_text(&diagnosis, terminal.for_reports()), terminal.colour)?;
-    }
+    show(
+        form(args),
+        terminal,
+        || render_html(&diagnosis, None),
+        || render_heap_growth_json(growth, &names),
+        || render_heap_growth_markdown(growth),
+        || render_heap_growth_text(&diagnosis, for_reports(terminal)),
+    )?;
     Ok(if diagnosis.is_damaged() { Code::Partial } else { Code::Ok })
 }
 
@@ -105,41 +71,26 @@ fn compare_times(
     files: [&str; 2],
 ) -> Result<Code, Failure> {
     let comparison = hold_against(before, after);
-    if let Some(path) = &args.html {
-        write_new(path, render_comparison_html(&comparison, files).as_bytes())?;
-    }
-    if args.json {
-        out::json(render_comparison_json(&comparison, files).into_bytes())?;
-    } else if args.markdown {
-        out::text(&render_comparison_markdown(&comparison, files), terminal.colour)?;
-    } else {
-        out::text(&render_comparison_text(&comparison, files, terminal.for_reports()), terminal.colour)?;
-    }
+    show(
+        form(args),
+        terminal,
+        || render_comparison_html(&comparison, files),
+        || render_comparison_json(&comparison, files),
+        || render_comparison_markdown(&comparison, files),
+        || render_comparison_text(&comparison, files, for_reports(terminal)),
+    )?;
     Ok(if comparison.refused.is_some() { Code::Partial } else { Code::Ok })
 }
 
 /// Reads what a file holds.
 fn read(path: &Path, symbols: &SymbolArgs, roots: &[PathBuf]) -> Result<Comparable, Failure> {
-    let evidence = look(path, symbols)?;
-    let mut heaps = Vec::new();
-    for number in evidence.heaps().map_err(bad_input)? {
-        let heap = evidence.heap(number).map_err(bad_input)?;
-        heaps.extend(heap.iter().map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts)));
-    }
-    if !heaps.is_empty() {
-        return Ok(Comparable::Heaps(heaps));
-    }
-    let capture = if evidence.dumps() > 0 && !evidence.is_recording() {
-        None
-    } else {
-        Some(evidence.capture(roots).map_err(bad_input)?)
-    };
-    match capture.filter(|capture| capture.holds_time()) {
-        Some(capture) => Ok(Comparable::Time(Box::new(Recorded::new(capture)))),
-        None => {
-            let hint = "dumps of one process at several moments are for `biopsy analyze FIRST SECOND`, which says what moved";
-            let message = format!("`{}` holds nothing that was recorded over time", path.display());
-            Err(Failure::new(FailureKind::BadInput, message).with_hint(Some(hint.to_owned())))
-        }
-    }
+    Comparable::of(&look(path, symbols)?, roots).map_err(bad_input)?.ok_or_else(|| {
+        let hint = "dumps of one process at several moments are for `biopsy analyze FIRST SECOND`, which says what moved";
+        let message = format!("`{}` holds nothing that was recorded over time", path.display());
+        Failure::new(FailureKind::BadInput, message).with_hint(Some(hint))
+    })
+}
+
+fn form(args: &CompareArgs) -> Form<'_> {
+    Form { html: args.html.as_deref(), json: args.json, markdown: args.markdown }
 }

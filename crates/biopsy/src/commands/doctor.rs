@@ -1,32 +1,31 @@
 //! `biopsy doctor`: what this machine and account can do, and the exact command that would allow more.
 
-use std::io::{self, Write};
-
 use anstyle::{AnsiColor, Style};
+use biopsy_capture::Failure;
 use biopsy_capture::survey::runtime_events;
-use biopsy_target::{Check, Status, doctor};
+use biopsy_cli::DoctorArgs;
+use biopsy_foreground::{Code, out};
+use biopsy_target::{Check, Status};
 use serde::Serialize;
 
-use crate::render::table::wrap;
-use crate::render::terminal::Terminal;
-
-/// Say what this machine and account can do, and what would allow more.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct DoctorArgs {
-    /// For programs: one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
+use biopsy_terminal::Terminal;
+use biopsy_terminal::table::wrap;
 
 /// Runs `biopsy doctor`. That something is limited is an answer, not a failure.
-///
-/// # Errors
-/// The output was closed, or could not be written.
-pub(crate) fn run(args: &DoctorArgs, out: &mut dyn Write, terminal: &Terminal) -> io::Result<()> {
-    let mut checks = doctor();
+pub(crate) fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Code, Failure> {
+    let mut checks = biopsy_target::doctor();
     checks.extend(runtime_events());
     checks.extend(standing());
-    if args.json { write_json(out, &checks) } else { write_checks(out, *terminal, &checks) }
+    if !args.json {
+        return out::text(&checks_text(terminal, &checks), terminal.colour);
+    }
+    let checks = checks.iter().map(|check| CheckJson {
+        name: check.name,
+        status: check.status.word(),
+        detail: &check.detail,
+        hint: check.hint.as_deref(),
+    });
+    out::document(&Document { schema: 1, checks: checks.collect() })
 }
 
 /// What the watcher of this user has on; `None`: nothing.
@@ -36,11 +35,9 @@ fn standing() -> Option<Check> {
     Some(Check { name: "watch", status: Status::Ok, detail, hint })
 }
 
-/// Writes checks as an aligned list, with their hints; also for the preflight of a capture.
-///
-/// # Errors
-/// What writing gives.
-pub(crate) fn write_checks(out: &mut dyn Write, terminal: Terminal, checks: &[Check]) -> io::Result<()> {
+/// Checks as an aligned list, with their hints.
+fn checks_text(terminal: Terminal, checks: &[Check]) -> String {
+    let mut text = String::new();
     let names = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     // Sign, word and name, each with a gap.
     let indent = 2 + "limited".len() + 2 + names + 2;
@@ -50,23 +47,15 @@ pub(crate) fn write_checks(out: &mut dyn Write, terminal: Terminal, checks: &[Ch
         let status = format!("{sign} {:7}", check.status.word());
         let mut lines = wrap(&check.detail, room).into_iter();
         let first = lines.next().unwrap_or_default();
-        writeln!(out, "{}  {:names$}  {first}", terminal.paint(style, &status), check.name)?;
-        for line in lines {
-            writeln!(out, "{:indent$}{line}", "")?;
-        }
+        text.push_str(&format!("{}  {:names$}  {first}\n", terminal.paint(style, &status), check.name));
+        text.extend(lines.map(|line| format!("{:indent$}{line}\n", "")));
         let hint = check.hint.iter().flat_map(|hint| wrap(&format!("hint: {hint}"), room));
-        for line in hint {
-            writeln!(out, "{:indent$}{}", "", terminal.paint(AnsiColor::Cyan.on_default(), &line))?;
-        }
+        let hint = hint.map(|line| terminal.paint(AnsiColor::Cyan.on_default(), &line));
+        text.extend(hint.map(|line| format!("{:indent$}{line}\n", "")));
     }
     let count = |status| checks.iter().filter(|check| check.status == status).count();
-    writeln!(
-        out,
-        "\n{} ok, {} limited, {} missing",
-        count(Status::Ok),
-        count(Status::Limited),
-        count(Status::Missing)
-    )
+    let [ok, limited, missing] = [Status::Ok, Status::Limited, Status::Missing].map(count);
+    text + &format!("\n{ok} ok, {limited} limited, {missing} missing\n")
 }
 
 fn sign(status: Status, unicode: bool) -> (&'static str, Style) {
@@ -94,17 +83,6 @@ struct CheckJson<'a> {
     hint: Option<&'a str>,
 }
 
-fn write_json(out: &mut dyn Write, checks: &[Check]) -> io::Result<()> {
-    let checks = checks.iter().map(|check| CheckJson {
-        name: check.name,
-        status: check.status.word(),
-        detail: &check.detail,
-        hint: check.hint.as_deref(),
-    });
-    serde_json::to_writer_pretty(&mut *out, &Document { schema: 1, checks: checks.collect() })?;
-    writeln!(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,11 +100,9 @@ mod tests {
             check("sampling", Status::Limited, Some("`sudo x`")),
             check("disk", Status::Missing, None),
         ];
-        let mut out = Vec::new();
         let terminal = Terminal { width: Some(52), colour: false, unicode: false };
-        write_checks(&mut out, terminal, &checks).unwrap();
         assert_eq!(
-            String::from_utf8(out).unwrap(),
+            checks_text(terminal, &checks),
             "\
 + ok       kernel    some words that say what was
                      found here

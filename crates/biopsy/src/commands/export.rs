@@ -1,74 +1,93 @@
-//! `biopsy export`: a recording in the format of another tool.
+//! `biopsy export`: a recording or a heap in the format of another tool.
 
-use std::ffi::OsString;
-use std::io::BufWriter;
+use std::ffi::OsStr;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use biopsy_report::export::Format;
-
-use crate::cli::{ExportArgs, ExportFormat};
-use crate::exit_codes::Code;
-use crate::render::out;
+use biopsy_capture::place::write_new;
+use biopsy_capture::snapshot::{gcdump_options, write_gcdump, write_heapsnapshot};
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_cli::{ExportArgs, ExportFormat, HeapFormat};
+use biopsy_dotnet::{gcdump, heapsnapshot};
+use biopsy_foreground::{Code, out};
+use biopsy_import::heap::Heap;
+use biopsy_report::export::{Format, write};
 
-use super::input::{bad_input, look};
+use super::heap::read_heap;
+use super::input::{bad_input, look, roots};
 
 /// Runs `biopsy export`.
 pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
-    let to = match args.to {
-        ExportFormat::Trace(to) => to,
-        ExportFormat::Heap(to) => {
-            let (symbols, output) = (&args.symbols, args.output.as_deref());
-            let exported = crate::snapshot::export_heap(&args.file, to, args.snapshot, symbols, output)?;
-            exported.notes.iter().for_each(|note| say_note(note));
-            if let Some(path) = &exported.path {
-                say(path, to.opens_with())?;
-            }
-            return Ok(if exported.whole { Code::Ok } else { Code::Partial });
+    match args.to {
+        ExportFormat::Heap(to) => export_heap(args, to),
+        ExportFormat::Trace(_) if args.snapshot.is_some() => {
+            let why = "`--snapshot` chooses a heap: `--to gcdump` or `--to heapsnapshot`";
+            Err(Failure::new(FailureKind::Usage, why))
         }
-    };
-    if args.snapshot.is_some() {
-        let why = "`--snapshot` chooses a heap: `--to gcdump` or `--to heapsnapshot`";
-        return Err(Failure::new(FailureKind::Usage, why.to_owned()));
+        ExportFormat::Trace(to) => export_trace(args, to),
     }
-    let roots = args.symbols.roots()?;
-    let capture = look(&args.file, &args.symbols)?.capture(&roots).map_err(bad_input)?;
-    let path = match &args.output {
-        Some(path) if path.as_os_str() == "-" => {
-            let mut bytes = Vec::new();
-            write(to, &capture, &mut bytes)?;
-            return out::file(&bytes);
-        }
-        Some(path) => path.clone(),
-        None => beside(&args.file, to.extension()),
-    };
+}
+
+fn export_trace(args: &ExportArgs, to: Format) -> Result<Code, Failure> {
+    let capture = look(&args.file, &args.symbols)?.capture(&roots(&args.symbols)?).map_err(bad_input)?;
     let mut bytes = Vec::new();
-    write(to, &capture, &mut bytes)?;
-    biopsy_capture::place::write_new(&path, &bytes)?;
-    say(&path, to.opens_with())
-}
-
-fn write(to: Format, capture: &biopsy_model::capture::Capture, out: &mut Vec<u8>) -> Result<(), Failure> {
-    biopsy_report::export::write(to, capture, BufWriter::new(out))
-        .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))
-}
-
-fn say_note(note: &str) {
-    out::say(format_args!("note: {note}"));
-}
-
-fn say(path: &Path, opens_with: &str) -> Result<Code, Failure> {
-    out::say(format_args!("wrote {}; {}", path.display(), opens_with));
+    write(to, &capture, BufWriter::new(&mut bytes))
+        .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
+    if args.output.as_ref().is_some_and(|path| path.as_os_str() == "-") {
+        return out::file(&bytes);
+    }
+    let path = output(args, &[".age", ".zip", ".biopsy"], to.extension());
+    write_new(&path, &bytes)?;
+    say(&path, to.opens_with());
     Ok(Code::Ok)
 }
 
-/// `name.biopsy.zip` becomes `name` with the format's ending.
-fn beside(file: &Path, extension: &str) -> PathBuf {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.strip_suffix(".age").unwrap_or(&name);
-    let stem = stem.strip_suffix(".zip").unwrap_or(stem);
-    let stem = stem.strip_suffix(".biopsy").unwrap_or(stem);
-    let mut new_name = OsString::from(stem);
-    new_name.push(extension);
-    file.with_file_name(new_name)
+/// A snapshot of a recording (the last, if no number is given), or that of a core.
+fn export_heap(args: &ExportArgs, to: HeapFormat) -> Result<Code, Failure> {
+    let Heap { name, graph, facts } = read_heap(&args.file, args.snapshot, &args.symbols)?;
+    let path =
+        output(args, &[".age", ".zst", ".gz", ".core", ".zip", ".biopsy"], &format!(".{}", to.ending()));
+    let is_output = path.as_os_str() == "-";
+    if is_output {
+        let mut out = BufWriter::new(out::stdout());
+        let failed = |error: &dyn std::error::Error| Failure::from_error(FailureKind::Output, error);
+        match to {
+            HeapFormat::GcDump => gcdump::write(&graph, &gcdump_options(&facts, &name), &mut out)
+                .map(drop)
+                .map_err(|error| failed(&error))?,
+            HeapFormat::HeapSnapshot => {
+                heapsnapshot::write(&graph, &mut out).map(drop).map_err(|error| failed(&error))?;
+            }
+        }
+        out::written(out.flush())?;
+    } else {
+        match to {
+            HeapFormat::GcDump => write_gcdump(&graph, &facts, &name, &path)?,
+            HeapFormat::HeapSnapshot => write_heapsnapshot(&graph, &path)?,
+        };
+    }
+    for note in &facts.warnings {
+        out::say(format_args!("note: {note}"));
+    }
+    if !facts.whole {
+        out::say(format_args!("note: not whole: {} places could not be read", facts.problems));
+    }
+    if !is_output {
+        say(&path, to.opens_with());
+    }
+    Ok(if facts.whole { Code::Ok } else { Code::Partial })
+}
+
+fn say(path: &Path, opens_with: &str) {
+    out::say(format_args!("wrote {}; {opens_with}", path.display()));
+}
+
+/// Where it goes: beside the file if nothing was said, where `name.biopsy.zip` becomes `name` with the format's ending.
+fn output(args: &ExportArgs, endings: &[&str], ending: &str) -> PathBuf {
+    let beside = || {
+        let name = args.file.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+        let stem = endings.iter().fold(&*name, |stem, ending| stem.strip_suffix(ending).unwrap_or(stem));
+        args.file.with_file_name(format!("{stem}{ending}"))
+    };
+    args.output.clone().unwrap_or_else(beside)
 }

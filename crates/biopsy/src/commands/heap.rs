@@ -1,81 +1,43 @@
 //! `biopsy heap`: questions to a heap.
 
-use std::path::PathBuf;
+use biopsy_cli::{HeapArgs, Question, SymbolArgs};
+use std::path::Path;
 
 use biopsy_analyze::HeapSummary;
 use biopsy_analyze::heap::questions::{self, Answer};
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_import::heap::Heap;
-use biopsy_model::Avma;
 use biopsy_report::{render_heap_answer_json, render_heap_answer_text};
-use clap::Args;
-use regex::Regex;
 
-use super::symbols::SymbolArgs;
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::Terminal;
-
-/// Ask a heap: who holds objects of a type, on which ways one gets to them, what one object is.
-#[derive(Debug, Args)]
-pub(crate) struct HeapArgs {
-    /// A recording with a snapshot, a `.gcdump`, a `.hprof`, a `.heapsnapshot`, a core or minidump of a .NET process.
-    file: PathBuf,
-    #[command(flatten)]
-    question: Question,
-    /// Which snapshot of a recording. [default: the last]
-    #[arg(long, value_name = "N")]
-    snapshot: Option<u32>,
-    /// Rows that are shown; 0: all.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
-    /// For programs: print the answer as one JSON document.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    symbols: SymbolArgs,
-}
-
-/// What is asked.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-struct Question {
-    /// The shortest ways from roots to objects of this type, equal ones put together.
-    #[arg(long, value_name = "TYPE")]
-    path_to: Option<String>,
-    /// Who alone holds objects of this type: they go when it goes.
-    #[arg(long, value_name = "TYPE")]
-    holders: Option<String>,
-    /// Types whose names match, with what lives because of them.
-    #[arg(long = "type", value_name = "REGEX")]
-    of: Option<Regex>,
-    /// Known ways in which memory is wasted or kept: equal strings, empty collections, handlers of events ...
-    #[arg(long)]
-    inspections: bool,
-    /// The object at this address: its fields, what lives because of it, the way to it.
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
-    object: Option<Avma>,
-}
-
-fn address(text: &str) -> Result<Avma, String> {
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    u64::from_str_radix(digits, 16)
-        .map(Avma)
-        .map_err(|_| "an address is hexadecimal: `0x7f12a0001238`".to_owned())
-}
+use super::input::{bad_input, look, roots};
+use crate::render::for_reports;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::Terminal;
 
 /// Runs `biopsy heap`.
 pub(crate) fn heap(args: &HeapArgs, terminal: Terminal) -> Result<Code, Failure> {
-    let heap = crate::snapshot::read_heap(&args.file, args.snapshot, &args.symbols)?;
+    let heap = read_heap(&args.file, args.snapshot, &args.symbols)?;
     let answer = answer(&args.question, &heap).map_err(|error| {
         Failure::new(FailureKind::BadInput, format!("the references cannot be read: {error}"))
     })??;
     if args.json {
-        out::json(render_heap_answer_json(&answer).into_bytes())?;
+        out::json(render_heap_answer_json(&answer))?;
     } else {
-        out::text(&render_heap_answer_text(&answer, args.top, terminal.for_reports()), terminal.colour)?;
+        out::text(&render_heap_answer_text(&answer, args.top, for_reports(terminal)), terminal.colour)?;
     }
     Ok(if heap.facts.whole { Code::Ok } else { Code::Partial })
+}
+
+/// A heap by the number of its snapshot; the last, if no number is given.
+pub(crate) fn read_heap(file: &Path, snapshot: Option<u32>, symbols: &SymbolArgs) -> Result<Heap, Failure> {
+    let evidence = look(file, symbols)?;
+    let Some(number) = snapshot else {
+        return evidence.any_heap(&roots(symbols)?).map_err(bad_input);
+    };
+    evidence.heap(number).map_err(bad_input)?.ok_or_else(|| {
+        Failure::new(FailureKind::Usage, format!("`{}` has no snapshot {number}", file.display()))
+    })
 }
 
 fn answer(question: &Question, heap: &Heap) -> std::io::Result<Result<Answer, Failure>> {

@@ -4,14 +4,44 @@ use std::path::{Path, PathBuf};
 
 use biopsy_analyze::Diagnosis;
 use biopsy_capture::{Failure, FailureKind};
-use biopsy_import::{Evidence, EvidenceError};
+use biopsy_import::{Evidence, EvidenceError, Location};
 use biopsy_redact::Redactor;
+use biopsy_seal::Identity;
 
-use super::symbols::SymbolArgs;
+use biopsy_cli::SymbolArgs;
 
-/// Looks what a file or folder holds.
+/// Looks what a file or folder holds. A sealed one is read where it is.
 pub(crate) fn look(path: &Path, args: &SymbolArgs) -> Result<Evidence, Failure> {
-    Evidence::look(args.location(path)?).map_err(bad_input)
+    let location = match args.identity.as_ref().filter(|_| is_sealed(path)) {
+        None => path.into(),
+        Some(key) => {
+            let identity = Identity::of_file(key);
+            Location::sealed(
+                path,
+                identity.map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?,
+            )
+        }
+    };
+    Evidence::look(location).map_err(bad_input)
+}
+
+/// Whether it begins as sealed files do. What cannot be read is said by whoever reads it.
+fn is_sealed(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = std::fs::File::open(file)
+        .and_then(|file| std::io::Read::read_to_end(&mut std::io::Read::take(file, 32), &mut start));
+    read.is_ok() && biopsy_seal::is_sealed(&start)
+}
+
+/// Folders of programs and libraries by names without links, which are not followed below them.
+pub(crate) fn roots(args: &SymbolArgs) -> Result<Vec<PathBuf>, Failure> {
+    let real = |folder: &PathBuf| {
+        std::fs::canonicalize(folder).map_err(|error| {
+            let message = format!("cannot look for files in `{}`: {error}", folder.display());
+            Failure::new(FailureKind::Usage, message)
+        })
+    };
+    args.folders.iter().map(real).collect()
 }
 
 /// It cannot be read.
@@ -42,7 +72,7 @@ impl Diagnosed {
 
 /// Reads and analyses files of one incident.
 pub(crate) fn diagnose(files: &[PathBuf], symbols: &SymbolArgs) -> Result<Diagnosed, Failure> {
-    let roots = symbols.roots()?;
+    let roots = roots(symbols)?;
     let redactor = Redactor::new(biopsy_redact::Options::default())
         .map_err(|error| Failure::from_error(FailureKind::Bug, &error))?;
     let mut all = Vec::with_capacity(files.len());

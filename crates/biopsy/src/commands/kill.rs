@@ -1,26 +1,12 @@
 //! `biopsy kill`: ends processes of a kind in order, so that new ones start watched.
 
 use biopsy_capture::Failure;
+use biopsy_cli::KillArgs;
 use biopsy_model::printable::printable;
-use clap::Args;
 
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::standing::check;
-
-/// End processes of a kind, so that new ones start under the eyes of `biopsy watch`: they are asked their own way, then by SIGTERM. Of this
-/// user only, unless root asks.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct KillArgs {
-    /// Name of the kind: `Compiler`, `MsBuild`, `TestHost` ... or one of the settings.
-    pub(crate) kind: String,
-    /// Kill those that do not end when they are asked.
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// Say which processes it would be, and do nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
+use biopsy_cli::standing::check;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 
 /// Runs `biopsy kill`.
 pub(crate) fn run(args: &KillArgs) -> Result<Code, Failure> {

@@ -1,26 +1,16 @@
 //! `biopsy lab`, `biopsy request`, `biopsy case`, `biopsy open`: the vendor's side is a program of its own, which is started where it is installed. What runs
 //! beside a customer's server has no web server and no database in it.
 
-use std::ffi::OsString;
+use biopsy_cli::HandedOn;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use biopsy_capture::{Failure, FailureKind};
-use clap::Args;
 
-use crate::exit_codes::Code;
+use biopsy_foreground::Code;
 
 /// The program of the vendor's side.
 const PROGRAM: &str = "biopsy-lab";
-
-/// Arguments that are handed on.
-#[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct HandedOn {
-    /// See `biopsy-lab --help`.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
-    arguments: Vec<OsString>,
-}
 
 /// Becomes that program.
 pub(crate) fn lab(verbs: &[&str], args: &HandedOn) -> Result<Code, Failure> {

@@ -1,5 +1,6 @@
 //! `biopsy list`: what `biopsy watch` has recorded, the newest first.
 
+use biopsy_cli::ListArgs;
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
@@ -8,28 +9,13 @@ use biopsy_capture::words::size;
 use biopsy_model::printable::printable;
 use biopsy_standby::journal::JournalFolder;
 use biopsy_standby::{results, settings};
-use clap::Args;
 use serde::Serialize;
 
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::table::{Align, Cell, Column, write_table};
-use crate::render::terminal::Terminal;
-use crate::standing::check;
-
-/// List what `biopsy watch` has recorded, the newest first.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Where results are. [default: as the settings say]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) folder: Option<PathBuf>,
-    /// Those of this rule alone.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) rule: Option<String>,
-    /// For programs: one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
+use biopsy_cli::standing::check;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::table::{Align, Cell, Column};
+use biopsy_terminal::terminal::Terminal;
 
 /// A result, as programs read it.
 #[derive(Serialize)]
@@ -75,19 +61,14 @@ pub(crate) fn run(args: &ListArgs, terminal: Terminal) -> Result<Code, Failure> 
     found.sort_by(|a, b| b.stem.begun.cmp(&a.stem.begun).then_with(|| a.path.cmp(&b.path)));
     let results: Vec<Listed> = found.into_iter().map(listed).collect();
     if args.json {
-        let mut bytes = serde_json::to_vec(&Document { folder, results }).unwrap_or_default();
-        bytes.push(b'\n');
-        return out::json(bytes);
+        return out::line(&Document { folder, results });
     }
     if results.is_empty() {
         let text = printable(&format!("nothing was recorded in {}", folder.display()));
         return out::text(&format!("{text}\n"), false);
     }
     let rows: Vec<Vec<Cell>> = results.iter().map(|result| row(result, &folder)).collect();
-    let mut shown = Vec::new();
-    // Writing to a Vec does not fail.
-    let _ = write_table(&mut shown, terminal, COLUMNS, &rows);
-    out::bytes_of_text(&shown, terminal.colour)?;
+    out::table(terminal, COLUMNS, &rows)?;
     let bytes: u64 = results.iter().map(|result| result.bytes).fold(0, u64::saturating_add);
     let count = results.len();
     let folder = printable(&folder.display().to_string());
@@ -101,7 +82,7 @@ fn listed(result: results::Result) -> Listed {
         begun: result.stem.begun.to_string(),
         rule: result.kept.rule,
         name: result.stem.title,
-        pid: result.stem.pid,
+        pid: result.stem.pid.0,
         bytes: result.kept.bytes,
         is_kept: result.kept.is_marked,
         path: result.path,

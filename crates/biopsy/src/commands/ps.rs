@@ -2,73 +2,38 @@
 
 mod json;
 
+use biopsy_cli::PsArgs;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use biopsy_capture::survey::{CPU_INTERVAL, Row, processes};
+use biopsy_capture::{Failure, FailureKind};
+use biopsy_foreground::{Code, out};
 use biopsy_model::Pid;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_target::{Access, Allowed, Surveyed, printable, short_command, up_time_short};
 
-use crate::render::table::{Align, Cell, Column, write_table};
-use crate::render::terminal::Terminal;
-
-/// Show the processes as a tree: runtime, CPU, memory, threads, up-time, and what can be captured.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct PsArgs {
-    /// Only processes with this text in their name, arguments, unit or container id (or with this pid), and their
-    /// children.
-    pub(crate) filter: Option<String>,
-    /// Kernel threads too.
-    #[arg(long)]
-    pub(crate) kernel: bool,
-    /// For programs: one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Why nothing was shown.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PsError {
-    /// The filter matches nothing.
-    #[error("no process matches `{filter}`")]
-    NoMatch {
-        /// The filter.
-        filter: String,
-    },
-    /// `/proc` is not there.
-    #[error("cannot list processes in `/proc`")]
-    List(#[source] io::Error),
-    /// The output was closed, or could not be written.
-    #[error("cannot write the list")]
-    Write(#[from] io::Error),
-}
-
-impl PsError {
-    /// What the reader can do.
-    pub(crate) fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoMatch { .. } => Some("`biopsy ps` without a name lists all".to_owned()),
-            Self::List(_) => Some("mount it: `mount -t proc proc /proc`".to_owned()),
-            Self::Write(_) => None,
-        }
-    }
-}
+use biopsy_terminal::table::wrap;
+use biopsy_terminal::{Align, Cell, Column, Terminal};
 
 /// Runs `biopsy ps`.
-///
-/// # Errors
-/// Nothing matches, or the list cannot be read or written.
-pub(crate) fn run(args: &PsArgs, out: &mut dyn Write, terminal: &Terminal) -> Result<(), PsError> {
-    let rows = rows(args)?;
-    if args.json {
-        return Ok(json::write(out, &rows, CPU_INTERVAL)?);
+pub(crate) fn ps(args: &PsArgs, terminal: Terminal) -> Result<Code, Failure> {
+    let rows = processes(args.kernel, args.filter.as_deref()).map_err(|error| {
+        let message = format!("cannot list processes in `/proc`: {error}");
+        Failure::new(FailureKind::Target, message).with_hint(Some("mount it: `mount -t proc proc /proc`"))
+    })?;
+    if let Some(filter) = args.filter.as_ref().filter(|_| rows.is_empty()) {
+        return Err(Failure::new(FailureKind::Target, format!("no process matches `{}`", printable(filter)))
+            .with_hint(Some("`biopsy ps` without a name lists all")));
     }
-    Ok(write_tree(&rows, out, *terminal)?)
+    if args.json {
+        return out::document(&json::document(&rows, CPU_INTERVAL));
+    }
+    let on = biopsy_standby::restore::summary().map(|on| format!("\n{}\n", printable(&on)));
+    out::text(&(tree_text(&rows, terminal) + &on.unwrap_or_default()), terminal.colour)
 }
 
-fn write_tree(rows: &[Row], out: &mut dyn Write, terminal: Terminal) -> io::Result<()> {
+fn tree_text(rows: &[Row], terminal: Terminal) -> String {
     let tree = Tree::of(rows);
     let mut notes = Notes::default();
     let cells: Vec<Vec<Cell>> = tree
@@ -76,16 +41,7 @@ fn write_tree(rows: &[Row], out: &mut dyn Write, terminal: Terminal) -> io::Resu
         .into_iter()
         .map(|(at, lines)| cells(&rows[at], &lines, &mut notes))
         .collect();
-    write_table(out, terminal, COLUMNS, &cells)?;
-    notes.write(out, terminal)
-}
-
-fn rows(args: &PsArgs) -> Result<Vec<Row>, PsError> {
-    let rows = processes(args.kernel, args.filter.as_deref()).map_err(PsError::List)?;
-    match &args.filter {
-        Some(filter) if rows.is_empty() => Err(PsError::NoMatch { filter: printable(filter) }),
-        _ => Ok(rows),
-    }
+    out::table_text(terminal, COLUMNS, &cells) + &notes.text(terminal)
 }
 
 /// The tree of the shown processes; one whose parent is not shown is a root.
@@ -244,20 +200,13 @@ impl Notes {
         Cell::styled(format!("{word} ({})", number + 1), if none { DIM } else { YELLOW })
     }
 
-    fn write(&self, out: &mut dyn Write, terminal: Terminal) -> io::Result<()> {
-        writeln!(out)?;
+    fn text(&self, terminal: Terminal) -> String {
         let seconds = CPU_INTERVAL.as_secs_f64();
         let mut lines = vec![format!("CPU over {seconds} s; 100% is one processor")];
         lines.extend(self.reasons.iter().enumerate().map(|(at, reason)| format!("({}) {reason}", at + 1)));
-        if let Some(hint) = &self.hint {
-            lines.push(format!("more: {hint}"));
-        }
-        for line in lines {
-            for part in crate::render::table::wrap(&line, terminal.width.unwrap_or(usize::MAX)) {
-                writeln!(out, "{}", terminal.paint(DIM, &part))?;
-            }
-        }
-        Ok(())
+        lines.extend(self.hint.iter().map(|hint| format!("more: {hint}")));
+        let parts = lines.iter().flat_map(|line| wrap(line, terminal.width.unwrap_or(usize::MAX)));
+        parts.fold("\n".to_owned(), |text, part| text + &terminal.paint(DIM, &part) + "\n")
     }
 }
 

@@ -1,60 +1,28 @@
 //! `biopsy redact`: files and folders again, without their secrets.
 
+use biopsy_cli::RedactArgs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use biopsy_capture::words::{grouped, size};
 use biopsy_capture::{Failure, FailureKind, Job, Patience};
 use biopsy_redact::{Hit, Options, Redactor, broken_examples};
 use biopsy_redact_files::{LeftOut, RewriteError, Rewritten, RewrittenFile, check, find, rewrite, stream};
-use clap::Args;
 use serde::Serialize;
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::out;
-use crate::render::progress::Screen;
-use crate::render::table::{Align, Cell, Column, write_table};
-use crate::render::terminal::{ColorChoice, Terminal};
+use crate::running::begin;
+use biopsy_foreground::Code;
+use biopsy_foreground::interrupt;
+use biopsy_foreground::out;
+use biopsy_terminal::table::{Align, Cell, Column};
+use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
 /// Longest line that is shown by `--check`, in characters.
 const SHOWN: usize = 160;
 
-/// Write logs and configuration again without their secrets: one file, or all files of a folder; packed ones (gzip, zstd, zip) stay packed.
-///
-/// What is found by its key in one file is masked in all of them, names included. The input is only read. What cannot be looked into
-/// (programs, pictures, links) is left out and named. The result is checked by a second reader before it gets its name.
-#[derive(Debug, Args)]
-pub(crate) struct RedactArgs {
-    /// A file, a folder, or `-` for standard input (which is gone over once: what is learned late is not masked in what came before).
-    #[arg(value_name = "FILE|FOLDER", required_unless_present = "test")]
-    input: Option<PathBuf>,
-    /// Where to write to; `-`: standard output [default: beside the input, `NAME.redacted`]
-    #[arg(short, long, value_name = "PATH", conflicts_with = "check")]
-    output: Option<PathBuf>,
-    /// Write nothing; show each line in which something would be masked, and end with 8 if there is one.
-    #[arg(long)]
-    check: bool,
-    /// Rules of your own: names whose values are secrets, shapes, and values that are none. Can be given several times.
-    #[arg(long = "policy", value_name = "FILE")]
-    policies: Vec<PathBuf>,
-    /// Run the examples of the policies, and say which do not hold.
-    #[arg(long, requires = "policies", conflicts_with_all = ["input", "output", "check"])]
-    test: bool,
-    /// Mask personal data, too: addresses of mail and network, names of users and machines, numbers of telephones, accounts and
-    /// cards. The same value has the same pseudonym everywhere, so that one client can still be followed.
-    #[arg(long, alias = "personal")]
-    anonymize: bool,
-    /// Print what was done as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
 /// Runs `biopsy redact`.
 pub(crate) fn redact(args: &RedactArgs, color: ColorChoice) -> Result<Code, Failure> {
     let terminal = Terminal::of_stdout(color);
-    let job = Job::new(Box::new(Arc::new(Screen::new(color, true, args.json))));
     let packs = args.policies.iter().map(|path| read_policy(path)).collect::<Result<Vec<_>, _>>()?;
     let Some(input) = &args.input else { return test(&args.policies, &packs) };
     let options = Options { personal: args.anonymize, extra_packs: packs.clone(), ..Options::default() };
@@ -63,7 +31,7 @@ pub(crate) fn redact(args: &RedactArgs, color: ColorChoice) -> Result<Code, Fail
     if input.as_os_str() == "-" {
         return standard_input(args, &redactor);
     }
-    interrupt::listen(&job, Patience::Limited(interrupt::SHORT), color)?;
+    let (job, _) = begin(color, true, args.json, Patience::Limited(interrupt::SHORT))?;
     let found = find(input).map_err(failure)?;
     if args.check {
         return check_all(args, &redactor, &found, terminal);
@@ -131,7 +99,7 @@ fn check_all(
         lines.push(CheckedLine {
             file: file.display().to_string(),
             line: marked.line,
-            text: crate::render::table::cut(&marked.text, SHOWN, terminal.unicode),
+            text: biopsy_terminal::table::cut(&marked.text, SHOWN, terminal.unicode),
             rules: marked.hits.into_iter().map(|hit| hit.rule).collect(),
         });
     })
@@ -241,11 +209,7 @@ fn show(
     ];
     let rows: Vec<Vec<Cell>> =
         counts.iter().map(|hit| vec![Cell::new(grouped(hit.count)), Cell::new(&hit.rule)]).collect();
-    let mut text = Vec::new();
-    if !rows.is_empty() {
-        out::written(write_table(&mut text, terminal, &columns, &rows))?;
-    }
-    out::bytes_of_text(&text, terminal.colour)?;
+    out::table(terminal, &columns, &rows)?;
     say_left_out(&rewritten.left_out);
     let bytes: u64 = rewritten.files.iter().map(|file| file.bytes_in).sum();
     let files = rewritten.files.len();

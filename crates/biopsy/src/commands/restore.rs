@@ -1,24 +1,13 @@
 //! `biopsy restore`: switches off whatever is on, and says what that was.
 
 use biopsy_capture::Failure;
+use biopsy_cli::RestoreArgs;
 use biopsy_model::printable::printable;
 use biopsy_standby::journal::JournalFolder;
 use biopsy_standby::restore;
-use clap::Args;
 
-use crate::exit_codes::Code;
-use crate::render::out;
-
-/// Switch off whatever `biopsy watch` of this user has on: the watcher and all that it has begun. What was recorded is kept.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct RestoreArgs {
-    /// Say what is on, and leave it on.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Kill what does not end within two minutes of being asked.
-    #[arg(long)]
-    pub(crate) force: bool,
-}
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 
 /// Runs `biopsy restore`.
 pub(crate) fn run(args: &RestoreArgs) -> Result<Code, Failure> {

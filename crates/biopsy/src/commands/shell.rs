@@ -2,11 +2,11 @@
 
 use clap::CommandFactory;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use crate::exit_codes::Code;
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_cli::{Cli, CompletionsArgs, ManArgs};
+use biopsy_foreground::Code;
 
-use crate::render::out;
+use biopsy_foreground::out;
 
 /// Runs `biopsy completions`.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<Code, Failure> {

@@ -1,34 +1,17 @@
 //! `biopsy verify-deletion`: whether a certificate is what it says, without a network.
 
+use biopsy_cli::VerifyDeletionArgs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_deliver::certificate::verify;
-use biopsy_deliver::{Fingerprint, signed};
+use biopsy_deliver::signed;
 use biopsy_model::printable::printable;
-use clap::Args;
 use jiff::Timestamp;
 
-use crate::exit_codes::Code;
-use crate::render::out;
-
-/// Check the certificate of a deletion: who signed it, and whether it is of what you sent. Needs no network.
-#[derive(Debug, Args)]
-pub(crate) struct VerifyDeletionArgs {
-    /// The certificate.
-    certificate: PathBuf,
-    /// The receipt of what you sent: `FILE.age.receipt.json`.
-    #[arg(long, value_name = "FILE")]
-    receipt: Option<PathBuf>,
-    /// Who must have signed it: the fingerprint from the link, or from `biopsy send`.
-    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint)]
-    signer: Option<Fingerprint>,
-}
-
-fn fingerprint(text: &str) -> Result<Fingerprint, String> {
-    text.parse().map_err(|_| "a fingerprint has 22 letters and digits".to_owned())
-}
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
 
 /// Runs `biopsy verify-deletion`.
 pub(crate) fn verify_deletion(args: &VerifyDeletionArgs) -> Result<Code, Failure> {

@@ -8,11 +8,11 @@ use biopsy_standby::settings::{self, Loaded};
 use biopsy_watch::quantity::{duration_text, size_text};
 use biopsy_watch::settings::{Origin, origins};
 
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::table::{Align, Cell, Column, write_table};
-use crate::render::terminal::Terminal;
-use crate::standing::check as command;
+use biopsy_cli::standing::check as command;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::table::{Align, Cell, Column};
+use biopsy_terminal::terminal::Terminal;
 
 const ORIGINS: &[Column] = &[
     Column { title: "KEY", align: Align::Left, expendable: 0 },
@@ -30,7 +30,7 @@ const RULES: &[Column] = &[
 /// `config show`.
 pub(super) fn show(origin: bool, terminal: Terminal) -> Result<Code, Failure> {
     let loaded = settings::load(None, &command)?;
-    let mut shown = Vec::new();
+    let mut shown = String::new();
     let from = |one: &Origin| {
         let layer = &loaded.layers[one.layer];
         let hidden = if one.is_hidden { ", has no effect" } else { "" };
@@ -47,10 +47,9 @@ pub(super) fn show(origin: bool, terminal: Terminal) -> Result<Code, Failure> {
         })
         .collect();
     if rows.is_empty() {
-        shown.extend_from_slice(b"there are no settings; `biopsy config path` says where they would be\n");
+        shown.push_str("there are no settings; `biopsy config path` says where they would be\n");
     } else {
-        // Writing to a Vec does not fail.
-        let _ = write_table(&mut shown, terminal, ORIGINS, &rows);
+        shown.push_str(&out::table_text(terminal, ORIGINS, &rows));
     }
     let settings = &loaded.settings;
     let rule = |rule: &biopsy_watch::rules::Rule| {
@@ -64,22 +63,19 @@ pub(super) fn show(origin: bool, terminal: Terminal) -> Result<Code, Failure> {
     };
     let rules: Vec<Vec<Cell>> = settings.rules.iter().map(rule).collect();
     if !rules.is_empty() {
-        shown.push(b'\n');
-        let _ = write_table(&mut shown, terminal, RULES, &rules);
+        shown.push('\n');
+        shown.push_str(&out::table_text(terminal, RULES, &rules));
     }
     let keep = &settings.keep;
-    shown.extend_from_slice(
-        format!(
-            "\nthe watcher ends after {}, keeps {} for {} and {} results of a rule, and leaves {} free\n",
-            duration_text(settings.length),
-            size_text(keep.bytes),
-            duration_text(keep.age),
-            keep.count,
-            size_text(settings.min_free)
-        )
-        .as_bytes(),
-    );
-    out::bytes_of_text(&shown, terminal.colour)?;
+    shown.push_str(&format!(
+        "\nthe watcher ends after {}, keeps {} for {} and {} results of a rule, and leaves {} free\n",
+        duration_text(settings.length),
+        size_text(keep.bytes),
+        duration_text(keep.age),
+        keep.count,
+        size_text(settings.min_free)
+    ));
+    out::text(&shown, terminal.colour)?;
     said(&loaded)
 }
 

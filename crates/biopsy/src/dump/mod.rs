@@ -1,26 +1,20 @@
 //! `biopsy dump`.
 
-mod args;
 mod show;
 
-use std::sync::Arc;
-
 use biopsy_capture::dump::{self, Outcome};
-use biopsy_capture::{Failure, Job, MADE, Patience};
+use biopsy_capture::{Failure, MADE, Patience};
+use biopsy_cli::DumpArgs;
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::out;
-use crate::render::progress::Screen;
-use crate::render::terminal::ColorChoice;
-
-pub(crate) use args::DumpArgs;
+use crate::running::begin;
+use biopsy_foreground::Code;
+use biopsy_foreground::interrupt;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::ColorChoice;
 
 /// Runs `biopsy dump`.
 pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> {
-    let screen = Arc::new(Screen::new(color, args.quiet, args.json));
-    let job = Job::new(Box::new(Arc::clone(&screen)));
-    interrupt::listen(&job, Patience::Limited(interrupt::SHORT), color)?;
+    let (job, screen) = begin(color, args.quiet, args.json, Patience::Limited(interrupt::SHORT))?;
     let outcome = dump::run(&args.plan()?, &mut out::stdout(), &job);
     let shown = screen.clear();
     match outcome? {

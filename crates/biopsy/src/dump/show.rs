@@ -1,21 +1,20 @@
 //! What the user sees at the end.
 
-use std::io::Write;
 use std::time::Duration;
 
 use biopsy_capture::Failure;
 use biopsy_capture::dump::{Alone, Dumps};
 use biopsy_capture::words::{pause_text, size};
-use biopsy_model::printable::printable;
 use biopsy_record::dump::Dumped;
 use biopsy_recording::DumpDocument;
 use serde::Serialize;
 
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::terminal::{ColorChoice, Terminal};
+use crate::render::{for_reports, result};
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
-use super::args::DumpArgs;
+use biopsy_cli::DumpArgs;
 
 /// The result for programs.
 #[derive(Serialize)]
@@ -42,10 +41,8 @@ pub(crate) fn show(args: &DumpArgs, dumps: &Dumps, color: ColorChoice) -> Result
         };
         out::document(&document)?;
     } else {
-        let mut shown = Vec::new();
-        // Writing to a Vec does not fail.
-        let _ = text(&mut shown, dumps, color);
-        out::bytes_of_text(&shown, Terminal::of_stdout(color).colour)?;
+        let terminal = Terminal::of_stdout(color);
+        out::text(&text(dumps, terminal), terminal.colour)?;
     }
     for why in &dumps.not_read {
         out::say(format_args!("note: {why}"));
@@ -55,25 +52,16 @@ pub(crate) fn show(args: &DumpArgs, dumps: &Dumps, color: ColorChoice) -> Result
     Ok(if whole && !dumps.dumps.is_empty() { Code::Ok } else { Code::Partial })
 }
 
-fn text(out: &mut dyn Write, dumps: &Dumps, color: ColorChoice) -> std::io::Result<()> {
-    let terminal = Terminal::of_stdout(color);
-    let shown = biopsy_report::render_text(&dumps.diagnosis, 0, terminal.for_reports());
+fn text(dumps: &Dumps, terminal: Terminal) -> String {
+    let mut text = String::new();
     if !dumps.diagnosis.dumps.is_empty() {
-        writeln!(out, "{}\n", shown.trim_end())?;
+        let shown = biopsy_report::render_text(&dumps.diagnosis, 0, for_reports(terminal));
+        text.push_str(&format!("{}\n\n", shown.trim_end()));
     }
-    for dumped in &dumps.dumps {
-        line(out, dumped)?;
-    }
+    text.extend(dumps.dumps.iter().map(line));
     let scrubbed = dumps.dumps.iter().all(|dumped| dumped.facts.scrubbed);
-    if let Some(line) = masked_text(&dumps.masked, scrubbed) {
-        writeln!(out, "{line}")?;
-    }
-    let path = printable(&dumps.result.path.to_string_lossy());
-    if dumps.result.is_bundle {
-        writeln!(out, "{path} ({}): report.html in it opens in any browser", size(dumps.result.bytes))
-    } else {
-        writeln!(out, "{path} ({}): open {path}/report.html in a browser", size(dumps.result.bytes))
-    }
+    text.extend(masked_text(&dumps.masked, scrubbed));
+    text + &result::place(&dumps.result)
 }
 
 /// What was masked, by rule; `None`: nothing.
@@ -86,34 +74,29 @@ fn masked_text(masked: &[(String, u64)], scrubbed: bool) -> Option<String> {
     } else {
         ("not scrubbed", "values that are known to be secret are left")
     };
-    (all > 0).then(|| format!("{word}: {all} values masked ({rules}); {rest}"))
+    (all > 0).then(|| format!("{word}: {all} values masked ({rules}); {rest}\n"))
 }
 
-fn line(out: &mut dyn Write, dumped: &Dumped) -> std::io::Result<()> {
+fn line(dumped: &Dumped) -> String {
     let facts = &dumped.facts;
     let threads = if facts.threads == facts.threads_with_registers {
         format!("{} threads", facts.threads)
     } else {
         format!("{} of {} threads with registers", facts.threads_with_registers, facts.threads)
     };
-    match &dumped.result {
-        Ok(summary) => writeln!(
-            out,
-            "{}: {} of {} memory in {}, {threads}; pause {}{}",
-            dumped.member,
-            size(summary.written_bytes),
-            size(summary.contents.total()),
-            pause_text(summary.total),
-            pause_text(Duration::from_secs_f64(facts.pause_ms / 1e3)),
-            missing_text(facts.missing.iter().map(|missing| missing.bytes).sum()),
-        ),
-        Err(_) => writeln!(
-            out,
-            "{}: not whole: {}",
-            dumped.member,
-            facts.error.as_deref().unwrap_or("it ends early")
-        ),
-    }
+    let Ok(summary) = &dumped.result else {
+        let why = facts.error.as_deref().unwrap_or("it ends early");
+        return format!("{}: not whole: {why}\n", dumped.member);
+    };
+    format!(
+        "{}: {} of {} memory in {}, {threads}; pause {}{}\n",
+        dumped.member,
+        size(summary.written_bytes),
+        size(summary.contents.total()),
+        pause_text(summary.total),
+        pause_text(Duration::from_secs_f64(facts.pause_ms / 1e3)),
+        missing_text(facts.missing.iter().map(|missing| missing.bytes).sum()),
+    )
 }
 
 fn missing_text(bytes: u64) -> String {
@@ -164,10 +147,7 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
             pause_text(origin.pause),
             missing_text(missing)
         );
-        if let Some(line) = masked_text(&masked, *left == 0) {
-            text.push_str(&line);
-            text.push('\n');
-        }
+        text.extend(masked_text(&masked, *left == 0));
         out::text(&text, false)?;
     }
     Ok(if summary.is_whole() && *left == 0 { Code::Ok } else { Code::Partial })

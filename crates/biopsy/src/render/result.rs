@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use biopsy_analyze::Diagnosis;
-use biopsy_capture::Failure;
 use biopsy_capture::words::size;
+use biopsy_capture::{Failure, HandedOver};
 use biopsy_model::printable::printable;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::out;
-use super::terminal::{ColorChoice, Terminal};
-use crate::exit_codes::Code;
+use super::for_reports;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
 /// The result for programs.
 #[derive(Serialize)]
@@ -29,6 +30,16 @@ pub(crate) fn report(diagnosis: &Diagnosis) -> Option<Box<RawValue>> {
     RawValue::from_string(biopsy_report::render_json(diagnosis, None)).ok()
 }
 
+/// Where a recording with its report is, and what opens it.
+pub(crate) fn place(made: &HandedOver) -> String {
+    let (path, size) = (printable(&made.path.to_string_lossy()), size(made.bytes));
+    if made.is_bundle {
+        format!("{path} ({size}): report.html in it opens in any browser\n")
+    } else {
+        format!("{path} ({size}): open {path}/report.html in a browser\n")
+    }
+}
+
 /// Shows what was made. `json`: as this version of the document. `top`: types that are listed.
 pub(crate) fn show(
     diagnosis: &Diagnosis,
@@ -42,7 +53,7 @@ pub(crate) fn show(
         return out::document(&Summary { version, path, bytes, report: report(diagnosis) });
     }
     let terminal = Terminal::of_stdout(color);
-    let mut shown = biopsy_report::render_text(diagnosis, top, terminal.for_reports());
+    let mut shown = biopsy_report::render_text(diagnosis, top, for_reports(terminal));
     shown.push_str(&format!("\n{} ({})\n", printable(&path.to_string_lossy()), size(bytes)));
     out::text(&shown, terminal.colour)
 }

@@ -7,9 +7,9 @@ use biopsy_deliver::{Link, Request};
 use biopsy_model::printable::printable;
 use jiff::Timestamp;
 
-use super::args::SendArgs;
 use super::seal::target;
-use crate::render::out;
+use biopsy_cli::SendArgs;
+use biopsy_foreground::out;
 
 /// The lines that are shown, and kept with what is sent.
 pub(super) fn plan(

@@ -1,23 +1,22 @@
 //! `biopsy send`: from a link or a key to a sealed file, and to whoever asked for it.
 
-mod args;
 mod consent;
 mod seal;
 mod way;
 
+use biopsy_cli::SendArgs;
 use std::sync::Arc;
 
 use biopsy_capture::{Failure, FailureKind, Job, Patience};
 use biopsy_deliver::state::State;
 use biopsy_deliver::{Kind, Link, Parcel, Request, SendError, Sender, Signer};
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::out;
-use crate::render::progress::Screen;
-use crate::render::terminal::ColorChoice;
-
-pub(crate) use args::SendArgs;
+use crate::running;
+use biopsy_foreground::Code;
+use biopsy_foreground::Screen;
+use biopsy_foreground::interrupt;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::ColorChoice;
 
 /// Runs `biopsy send`.
 pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure> {
@@ -46,11 +45,9 @@ pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure>
     sender.give_up_after = std::time::Duration::from_secs(args.patience);
     sender.most_per_second = args.limit_rate.map(|kilobytes| kilobytes.saturating_mul(1000));
 
-    let screen = Arc::new(Screen::new(color, args.quiet, false));
-    let job = Job::new(Box::new(Arc::clone(&screen)));
     let patience =
         if args.request.is_some() { Patience::Unlimited } else { Patience::Limited(interrupt::SHORT) };
-    interrupt::listen(&job, patience, color)?;
+    let (job, screen) = running::begin(color, args.quiet, false, patience)?;
     let mut watch = way::Watch::new(&job, args.quiet);
     let mut state = match begun {
         Some(state) => {

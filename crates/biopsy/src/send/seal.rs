@@ -12,14 +12,14 @@ use biopsy_report::{Mask, render_markdown};
 use biopsy_seal::{Recipient, SealError, Sealed, seal_file};
 use clap::Parser;
 
-use super::args::SendArgs;
-use crate::capture::CaptureArgs;
 use crate::commands::input::diagnose;
-use crate::commands::symbols::SymbolArgs;
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::progress::Screen;
-use crate::render::terminal::ColorChoice;
+use biopsy_cli::CaptureArgs;
+use biopsy_cli::SendArgs;
+use biopsy_cli::SymbolArgs;
+use biopsy_foreground::Code;
+use biopsy_foreground::Screen;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::ColorChoice;
 
 /// `biopsy send FILE --seal-only --to-key KEY`.
 pub(super) fn only(args: &SendArgs) -> Result<Code, Failure> {

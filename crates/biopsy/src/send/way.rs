@@ -6,8 +6,8 @@ use biopsy_capture::words::size;
 use biopsy_capture::{Failure, FailureKind, Job};
 use biopsy_deliver::{Link, Parcel, ParcelError, Progress, SendError};
 
-use super::args::SendArgs;
-use crate::render::out;
+use biopsy_cli::SendArgs;
+use biopsy_foreground::out;
 
 /// Time between two lines of progress.
 const QUIET: Duration = Duration::from_secs(2);

@@ -1,27 +1,19 @@
 //! `biopsy snapshot`, and reading what it made.
 
-mod args;
-mod export;
-
-use std::sync::Arc;
+use biopsy_cli::SnapshotArgs;
 use std::time::Duration;
 
 use biopsy_capture::snapshot::{self, Snapshot};
-use biopsy_capture::{Failure, Job, MADE, Patience};
+use biopsy_capture::{Failure, MADE, Patience};
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::progress::Screen;
 use crate::render::result;
-use crate::render::terminal::ColorChoice;
-
-pub(crate) use args::SnapshotArgs;
-pub(crate) use export::{HeapFormat, export_heap, read_heap};
+use crate::running::begin;
+use biopsy_foreground::Code;
+use biopsy_terminal::terminal::ColorChoice;
 
 /// Runs `biopsy snapshot`.
 pub(crate) fn run(args: &SnapshotArgs, color: ColorChoice) -> Result<Code, Failure> {
-    let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
-    interrupt::listen(&job, Patience::Limited(Duration::ZERO), color)?;
+    let (job, _) = begin(color, args.quiet, args.json, Patience::Limited(Duration::ZERO))?;
     let made = snapshot::run(&args.plan()?, &job)?;
     let Snapshot { diagnosis, result: file } = &made;
     result::show(diagnosis, (&file.path, file.bytes), args.json.then_some(2), args.top, color)

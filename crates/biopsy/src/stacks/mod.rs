@@ -1,28 +1,23 @@
 //! `biopsy stacks`: every thread of a process now, managed and native frames in one stack, and what it waits for.
 
-mod args;
-
+use biopsy_cli::StacksArgs;
 use std::time::Duration;
 
 use biopsy_analyze::Diagnosis;
 use biopsy_capture::stacks::{self, LookOptions, Looks};
-use biopsy_capture::{Failure, Job, Patience};
+use biopsy_capture::{Failure, Patience};
 use biopsy_report::{StacksOptions, render_json, render_stacks};
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::out;
-use crate::render::progress::Screen;
-use crate::render::terminal::{ColorChoice, Terminal};
-
-pub(crate) use args::StacksArgs;
+use crate::running::begin;
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
 /// Runs `biopsy stacks`.
 pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure> {
-    let job = Job::new(Box::new(Screen::new(color, true, args.json)));
     // Between looks it ends at once, with those there are.
     let patience = if args.looks > 1 { Duration::from_secs(5) } else { Duration::ZERO };
-    interrupt::listen(&job, Patience::Limited(patience), color)?;
+    let (job, _) = begin(color, true, args.json, Patience::Limited(patience))?;
     let options = LookOptions { max_pause: args.max_pause, heap: !args.no_heap, ..LookOptions::default() };
     let looks = Looks { count: args.looks.into(), every: args.every };
     let analyses = match args.looks {
@@ -33,7 +28,7 @@ pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure
     let terminal = Terminal::of_stdout(color);
     if args.json {
         let diagnosis = Diagnosis::new(None, analyses, Vec::new());
-        return out::json(render_json(&diagnosis, None).into_bytes());
+        return out::json(render_json(&diagnosis, None));
     }
     let options = StacksOptions {
         width: terminal.width,

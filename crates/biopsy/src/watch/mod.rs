@@ -1,9 +1,9 @@
 //! `biopsy watch`: stands by, and starts commands of biopsy as the settings say.
 
-mod args;
 mod service;
 mod show;
 
+use biopsy_cli::WatchArgs;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,14 +13,12 @@ use biopsy_standby::service::Service;
 use biopsy_standby::watch::{Watcher, concerned};
 use biopsy_standby::{Happened, Listener};
 
-use crate::exit_codes::Code;
-use crate::interrupt;
-use crate::render::out;
-use crate::render::terminal::ColorChoice;
+use biopsy_foreground::Code;
+use biopsy_foreground::interrupt;
+use biopsy_foreground::out;
+use biopsy_terminal::terminal::ColorChoice;
 
 use show::Show;
-
-pub(crate) use args::WatchArgs;
 
 /// The watcher tells what goes on itself.
 struct Silent;

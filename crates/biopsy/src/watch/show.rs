@@ -11,10 +11,10 @@ use biopsy_watch::quantity::duration_text;
 use biopsy_watch::rules::{Limits, Rule};
 use serde::Serialize;
 
-use crate::exit_codes::Code;
-use crate::render::out;
-use crate::render::table::{Align, Cell, Column, write_table};
-use crate::render::terminal::{ColorChoice, Terminal};
+use biopsy_foreground::Code;
+use biopsy_foreground::out;
+use biopsy_terminal::table::{Align, Cell, Column};
+use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
 #[derive(Serialize)]
 struct Timed<'a> {
@@ -84,9 +84,7 @@ impl Show {
             };
             let rows: Vec<_> = self.tallies.iter().map(row).collect();
             self.text(&format!("\nwatched for {}; nothing is on any more\n", duration_text(ran)));
-            if !rows.is_empty() {
-                self.table(DONE, &rows);
-            }
+            self.table(DONE, &rows);
         }
         match self.failed {
             Some(failure) => Err(failure),
@@ -95,10 +93,7 @@ impl Show {
     }
 
     fn table(&mut self, columns: &[Column], rows: &[Vec<Cell>]) {
-        let mut shown = Vec::new();
-        // Writing to a Vec does not fail.
-        let _ = write_table(&mut shown, self.terminal, columns, rows);
-        self.text(&String::from_utf8_lossy(&shown));
+        self.written(out::table(self.terminal, columns, rows));
     }
 
     fn text(&mut self, text: &str) {
@@ -130,9 +125,7 @@ impl Listener for Show {
         }
         if self.json {
             let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
-            let mut bytes = serde_json::to_vec(&Timed { time, line }).unwrap_or_default();
-            bytes.push(b'\n');
-            self.written(out::json(bytes));
+            self.written(out::line(&Timed { time, line }));
             return;
         }
         let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();

@@ -92,7 +92,7 @@ impl IntoResponse for Refused {
                 };
                 if status == StatusCode::INTERNAL_SERVER_ERROR {
                     // Files and queries of the lab are its own business.
-                    crate::out::say(&in_words(&error));
+                    biopsy_terminal::out::say(in_words(&error));
                     (status, "the lab has trouble".to_owned())
                 } else {
                     (status, in_words(&error))

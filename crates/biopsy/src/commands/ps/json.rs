@@ -1,6 +1,5 @@
 //! `biopsy ps --json`.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use biopsy_capture::survey::Row;
@@ -12,7 +11,7 @@ use serde::Serialize;
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
-struct Document<'a> {
+pub(super) struct Document<'a> {
     schema: u32,
     /// Seconds over which `cpu_cores` was taken.
     cpu_interval_seconds: f64,
@@ -90,7 +89,7 @@ fn runtime_word(kind: RuntimeKind) -> &'static str {
     }
 }
 
-pub(super) fn write(out: &mut dyn Write, rows: &[Row], interval: Duration) -> io::Result<()> {
+pub(super) fn document(rows: &[Row], interval: Duration) -> Document<'_> {
     let processes = rows.iter().map(|row| {
         let (info, usage, access) = (&row.process.info, &row.process.usage, &row.process.access);
         Process {
@@ -126,11 +125,5 @@ pub(super) fn write(out: &mut dyn Write, rows: &[Row], interval: Duration) -> io
             },
         }
     });
-    let document = Document {
-        schema: SCHEMA,
-        cpu_interval_seconds: interval.as_secs_f64(),
-        processes: processes.collect(),
-    };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    Document { schema: SCHEMA, cpu_interval_seconds: interval.as_secs_f64(), processes: processes.collect() }
 }

@@ -54,9 +54,7 @@ fn dotnet(mut row: Row) -> Row {
 }
 
 fn render(rows: &[Row], terminal: Terminal) -> String {
-    let mut out = Vec::new();
-    write_tree(rows, &mut out, terminal).unwrap();
-    String::from_utf8(out).unwrap()
+    tree_text(rows, terminal)
 }
 
 #[test]
@@ -121,9 +119,8 @@ fn circles_and_zombies() {
 
 #[test]
 fn json_is_one_document() {
-    let mut out = Vec::new();
-    json::write(&mut out, &[dotnet(row(20, 1, "dotnet a.dll"))], CPU_INTERVAL).unwrap();
-    let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let rows = [dotnet(row(20, 1, "dotnet a.dll"))];
+    let value = serde_json::to_value(json::document(&rows, CPU_INTERVAL)).unwrap();
     let process = &value["processes"][0];
     assert_eq!(value["schema"], 1);
     assert_eq!(process["pid"], 20);

@@ -1,0 +1,14 @@
+//! What a program of ours prints, on a terminal or not: the one place that opens standard output and standard error, what a terminal can
+//! show, and tables that fit it.
+//!
+//! It knows nothing of what is printed. `biopsy` and `biopsy-lab` print through it alone; nothing that is read from a process, a log or a
+//! customer commands a terminal on the way.
+
+#![forbid(unsafe_code)]
+
+pub mod out;
+pub mod table;
+pub mod terminal;
+
+pub use table::{Align, Cell, Column, write_table};
+pub use terminal::{ColorChoice, NOTE, Terminal};
