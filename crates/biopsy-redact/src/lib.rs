@@ -40,6 +40,7 @@ mod examples;
 mod forms;
 mod fuzz;
 mod in_place;
+mod json;
 mod key;
 mod keywords;
 mod learned;

@@ -168,6 +168,8 @@ fn is_reference(value: &[u8]) -> bool {
     };
     // `${NAME:?not set}`, `<%= ENV['X'] %>`, `S-1-5-21-...`, `\fIname\fR` of a manual's source.
     let is_of_template = value.starts_with(b"<%")
+        || value.starts_with(b"${{")
+        || is_of_conversions(value)
         || value.starts_with(b"${") && memchr::memmem::find(value, b":?").is_some()
         || value.starts_with(b"S-1-") && value[4..].iter().all(|b| b.is_ascii_digit() || *b == b'-')
         || [&b"\\fI"[..], b"\\fB", b"\\fR", b"\\fP"].iter().any(|font| value.starts_with(font));
@@ -248,6 +250,15 @@ fn is_reference(value: &[u8]) -> bool {
             && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))
 }
 
+/// `%s%s`, and `s%s%s` behind the sign of the first: nothing but places that `printf` fills.
+fn is_of_conversions(value: &[u8]) -> bool {
+    let inside = value.strip_prefix(b"%").unwrap_or(value);
+    inside.contains(&b'%')
+        && inside
+            .split(|b| *b == b'%')
+            .all(|part| matches!(part, [b's' | b'd' | b'i' | b'u' | b'x' | b'p' | b'v' | b'q']))
+}
+
 /// `493028`, `QX-4481`: one short word of letters, digits and hyphens with at least three digits, or half of them digits.
 fn is_code_to_type(value: &[u8]) -> bool {
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
@@ -283,6 +294,9 @@ pub(crate) fn is_mixed(value: &[u8]) -> bool {
 /// Would nobody write it in a sentence: scrambled, or letters, digits and symbols together.
 pub(crate) fn is_no_word(value: &[u8]) -> bool {
     let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    if is_release(value) {
+        return false;
+    }
     is_scrambled(value)
         || value.len() >= 10
             && has(u8::is_ascii_lowercase)
@@ -298,6 +312,45 @@ pub(crate) fn is_no_word(value: &[u8]) -> bool {
 /// `1.302103`, `2.4.6`.
 fn is_version(value: &[u8]) -> bool {
     value.contains(&b'.') && value.len() < 12 && value.split(|b| *b == b'.').all(is_number)
+}
+
+/// `1:4.13+dfsg1-1+deb12u1`, `v7.9.0-rc.42413`: numbers with points between them, and words of a release behind them.
+fn is_release(value: &[u8]) -> bool {
+    let value = value.strip_prefix(b"v").unwrap_or(value);
+    let begins = value.iter().take_while(|b| b.is_ascii_digit() || matches!(b, b'.' | b':')).count();
+    let head = &value[..begins];
+    let is_word = |word: &[u8]| {
+        let letters = word.iter().filter(|b| b.is_ascii_alphabetic()).count();
+        let digits = word.len() - letters;
+        word.iter().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
+            && (letters <= 1 || digits <= 5 && !has_random_run(word, 6))
+    };
+    head.first().is_some_and(u8::is_ascii_digit)
+        && head
+            .windows(3)
+            .any(|three| three[1] == b'.' && three[0].is_ascii_digit() && three[2].is_ascii_digit())
+        && value[begins..].split(|b| b"+-.~:_".contains(b)).all(is_word)
+}
+
+/// `com.apple.xpc.activity/4505`, `UpdateParseToMoneyTypeV1Beta1`: words of a language with a number behind them, as code and
+/// services are called.
+fn is_called(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    let is_domain = [&b"com."[..], b"org.", b"net.", b"io.", b"java.", b"de."]
+        .iter()
+        .any(|start| value.starts_with(start));
+    let humps =
+        value.windows(2).filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
+    let is_of_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'/' | b'_' | b'-' | b'$');
+    let spoken = |least: f32| bits_per_pair(value).is_some_and(|bits| bits < least);
+    value.iter().all(is_of_name)
+        && (is_domain && value.iter().filter(|b| **b == b'.').count() >= 2 && spoken(5.0)
+            || value.len() >= 16 && humps >= 3 && digits <= 4 && !is_scrambled(value) && spoken(4.4))
+}
+
+/// What a pair of its neighbours costs on the average, in bits.
+pub(crate) fn bits_of(value: &[u8]) -> Option<f32> {
+    bits_per_pair(value)
 }
 
 /// Only digits.
@@ -374,6 +427,7 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
     value.len() >= 6
         && !is_number
         && !is_path(value)
+        && !is_release(value)
         && (!is_word
             || is_no_name(value)
             || is_turned && value.len() >= 12 && !value.contains(&b' ')
@@ -423,6 +477,7 @@ fn is_path(value: &[u8]) -> bool {
         || value.starts_with(b".%2F")
         || value.starts_with(b"~/")
         || value.starts_with(b"./")
+        || value.starts_with(b"../")
         || value.get(1..3) == Some(b":\\")
         || is_file_name(value)
         || has_ending(value)
@@ -486,7 +541,7 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         Strength::Any => !is_pointer(value),
         Strength::Mixed => {
             let short_number = is_number(value) && value.len() < 12;
-            !short_number && !is_version(value) && !is_pointer(value) && !is_path(value)
+            !short_number && !is_version(value) && !is_release(value) && !is_pointer(value) && !is_path(value)
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
@@ -520,7 +575,14 @@ fn is_token(value: &[u8]) -> bool {
             )
     });
     let plain = plain || is_random_with_signs(value) || is_random_with_brackets(value);
-    if !plain || !letters || is_uuid(value) || is_pointer(value) || is_path(value) {
+    if !plain
+        || !letters
+        || is_uuid(value)
+        || is_pointer(value)
+        || is_path(value)
+        || is_release(value)
+        || is_called(value)
+    {
         return false;
     }
     if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) || is_unspoken(value) {
@@ -541,7 +603,10 @@ pub(crate) fn is_random_with_brackets(value: &[u8]) -> bool {
     let head = value.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
     let is_call = head >= 3
         && value.get(head).is_some_and(|b| b"([{<".contains(b))
-        && trim_end_punctuation(value).last().is_some_and(|b| b")]}>".contains(b))
+        && (trim_end_punctuation(value).last().is_some_and(|b| b")]}>".contains(b))
+            || head >= 5
+                && value[..head].iter().all(u8::is_ascii_alphabetic)
+                && value[head + 1..].iter().all(u8::is_ascii_alphanumeric))
         && !is_unspoken(&value[..head])
         && !is_scrambled(&value[..head]);
     value.len() <= 64
@@ -562,6 +627,17 @@ fn is_random_with_signs(value: &[u8]) -> bool {
         && memchr::memmem::find(value, b"://").is_none()
         && (has_random_run(value, 8) || value.len() >= 16 && is_no_word(value))
         && (has_random_run(value, 16) || is_no_word(value) || value.len() >= 20 && is_unspoken(value))
+}
+
+/// The same where the alphabet has `-` and `_` in it: a run of so many, and a third more, with them left out.
+pub(crate) fn is_random_between(value: &[u8], least: usize) -> bool {
+    let run: Vec<u8> = value.iter().copied().filter(u8::is_ascii_alphanumeric).collect();
+    let separators = value.len() - run.len();
+    run.len() >= least + least / 3
+        && separators * 6 <= value.len()
+        && has_random_run(&run, least)
+        && is_scrambled(&run)
+        && bits_per_pair(&run).is_some_and(|bits| bits >= 5.25)
 }
 
 /// Has it a run of so many letters and digits that no words, dates and counters make?
@@ -616,9 +692,12 @@ fn is_random(value: &[u8]) -> bool {
     }
     let lower = body.iter().filter(|b| b.is_ascii_lowercase()).count();
     let upper = body.iter().filter(|b| b.is_ascii_uppercase()).count();
-    let alphabet = body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-'));
-    let separators = body.iter().filter(|b| matches!(b, b'/' | b'-' | b'_' | b'+')).count();
+    let alphabet =
+        body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-' | b'.'));
+    let separators = body.iter().filter(|b| matches!(b, b'/' | b'-' | b'_' | b'+' | b'.')).count();
+    let has_sign = body.iter().any(|b| b"!@#$%^&*".contains(b));
     is_random_of_one_case(body)
+        || has_sign && body.len() >= 24 && digits >= 2 && lower >= 3 && upper >= 3 && is_no_word(body)
         || alphabet
             && body.len() >= 20
             && digits >= 2
