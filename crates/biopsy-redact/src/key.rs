@@ -145,6 +145,12 @@ impl KeyRule {
 
     /// Values in cells of their own, beside or below the name.
     fn in_cells(&self, text: &[u8], name: &Range<usize>, lists: &Lists) -> Vec<Value> {
+        // `"Unseal Key 1","x"`
+        let number = text[name.end..].iter().skip(1).take(2).take_while(|b| b.is_ascii_digit()).count();
+        let is_numbered = number > 0
+            && text[name.end] == b' '
+            && matches!(text.get(name.end + 1 + number), Some(b'"' | b'\t' | b'|'));
+        let name = &(name.start..name.end + if is_numbered { 1 + number } else { 0 });
         let (how, mut values) = match cells::beside(text, name) {
             Some(value) => (How::Cell, vec![value]),
             None => (How::Column, cells::below(text, name)),
@@ -230,8 +236,7 @@ impl KeyRule {
         ) || value.quoted;
         let is_uuid =
             self.strength == Strength::Token && self.uuid && is_attached && plausible::is_uuid(bytes);
-        (is_uuid || plausible::is_strong(bytes, self.strength))
-            && (is_uuid || self.is_random_enough(bytes))
+        (is_uuid || plausible::is_strong(bytes, self.strength) && self.is_random_enough(bytes))
             && (self.min_entropy <= 0.0 || plausible::entropy(bytes) >= self.min_entropy)
     }
 

@@ -27,6 +27,7 @@
 
 mod attribute;
 mod below;
+mod called;
 mod cells;
 mod check;
 mod columns;

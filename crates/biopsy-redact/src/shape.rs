@@ -270,7 +270,7 @@ fn base64_runs(text: &[u8], range: Range<usize>, least: usize, values: &mut Vec<
             && run.iter().any(u8::is_ascii_uppercase)
             && run.iter().any(u8::is_ascii_lowercase)
             // `github.com/RustCrypto/formats/pkcs8` is a path.
-            && plausible::bits_of(run).is_none_or(|bits| bits >= 4.75);
+            && crate::scrambled::bits_per_pair(run).is_none_or(|bits| bits >= 4.75);
         if is_key {
             // The `n` of an escaped line end is no part of the key.
             let escape = usize::from(start > range.start && text[start - 1] == b'\\');
