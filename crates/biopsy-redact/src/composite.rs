@@ -106,7 +106,10 @@ fn object(text: &[u8], at: usize) -> Option<Value> {
     {
         let (name_end, _) = quote.close(text, at + length);
         let colon = name_end + length;
-        if name_end - at <= 24 && text.get(colon) == Some(&b':') {
+        let is_schema = text
+            .get(at + length..name_end)
+            .is_some_and(|name| NO_SECRETS.iter().any(|word| name.eq_ignore_ascii_case(word)));
+        if name_end - at <= 24 && !is_schema && text.get(colon) == Some(&b':') {
             let value = quoted(text, skip_space(text, colon + 1));
             let is_alone =
                 |value: &Value| text.get(skip_space(text, value.range.end + length)) == Some(&b'}');
@@ -130,7 +133,17 @@ fn object(text: &[u8], at: usize) -> Option<Value> {
 }
 
 /// Names in an object under the name of secrets that hold none.
-const NO_SECRETS: [&[u8]; 14] = [
+const NO_SECRETS: [&[u8]; 24] = [
+    b"pattern",
+    b"shape",
+    b"title",
+    b"locationName",
+    b"documentation",
+    b"example",
+    b"message",
+    b"label",
+    b"location",
+    b"icon",
     b"name",
     b"type",
     b"kind",

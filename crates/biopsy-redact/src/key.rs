@@ -33,6 +33,8 @@ pub(crate) struct KeyRule {
     beside: bool,
     uuid: bool,
     check: Option<Check>,
+    compound: bool,
+    random_run: usize,
     min_length: usize,
     min_entropy: f64,
 }
@@ -50,6 +52,8 @@ impl KeyRule {
             beside: rule.beside,
             uuid: rule.uuid,
             check: rule.check,
+            compound: rule.compound,
+            random_run: rule.random_run,
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
         }
@@ -108,6 +112,17 @@ impl KeyRule {
         if place.how == How::Beside && (!self.beside || is_said) && !is_set(text, &name) {
             values.retain(is_token);
         }
+        // `pin the runner to windows-2019`: codes stand at once behind their name.
+        if is_said && self.strength == Strength::Code {
+            values.retain(|value| value.range.start <= name.end + 6);
+        }
+        // `key: |` of a workflow, with templates and paths below it.
+        if place.how == How::Block
+            && matches!(self.strength, Strength::Token | Strength::Random)
+            && !values.iter().any(|value| plausible::is_strong(&text[value.range.clone()], self.strength))
+        {
+            return Vec::new();
+        }
         let part = word.clone();
         let word = &text[word];
         values.retain(|value| {
@@ -130,6 +145,12 @@ impl KeyRule {
 
     /// Values in cells of their own, beside or below the name.
     fn in_cells(&self, text: &[u8], name: &Range<usize>, lists: &Lists) -> Vec<Value> {
+        // `"Unseal Key 1","x"`
+        let number = text[name.end..].iter().skip(1).take(2).take_while(|b| b.is_ascii_digit()).count();
+        let is_numbered = number > 0
+            && text[name.end] == b' '
+            && matches!(text.get(name.end + 1 + number), Some(b'"' | b'\t' | b'|'));
+        let name = &(name.start..name.end + if is_numbered { 1 + number } else { 0 });
         let (how, mut values) = match cells::beside(text, name) {
             Some(value) => (How::Cell, vec![value]),
             None => (How::Column, cells::below(text, name)),
@@ -150,7 +171,16 @@ impl KeyRule {
             && !plausible::is_placeholder(value, lists)
             && !plausible::is_code(value, lists)
             && (plausible::is_strong(value, self.strength) || self.uuid && plausible::is_uuid(value))
+            && self.is_random_enough(value)
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
+    }
+
+    /// Has the value as long a random run as the rule asks for, and is it no id of a document (24 digits of hex)?
+    fn is_random_enough(&self, value: &[u8]) -> bool {
+        self.random_run == 0
+            || (plausible::has_random_run(value, self.random_run)
+                || plausible::is_random_between(value, self.random_run))
+                && !(value.len() == 24 && value.iter().all(u8::is_ascii_hexdigit))
     }
 
     fn accepts(&self, text: &[u8], value: &Value, how: How, lists: &Lists) -> bool {
@@ -206,14 +236,14 @@ impl KeyRule {
         ) || value.quoted;
         let is_uuid =
             self.strength == Strength::Token && self.uuid && is_attached && plausible::is_uuid(bytes);
-        (is_uuid || plausible::is_strong(bytes, self.strength))
+        (is_uuid || plausible::is_strong(bytes, self.strength) && self.is_random_enough(bytes))
             && (self.min_entropy <= 0.0 || plausible::entropy(bytes) >= self.min_entropy)
     }
 
     /// The name that the keyword is part of, unless its other words make it harmless.
     fn name_around(&self, text: &[u8], word: Range<usize>, lists: &Lists) -> Option<Range<usize>> {
         let name = name_bounds(text, word.clone());
-        if is_of_resource(text, name.clone()) {
+        if is_of_resource(text, name.clone()) || self.compound && name.len() == word.len() {
             return None;
         }
         if self.boundary == Boundary::Word

@@ -57,6 +57,8 @@ pub(crate) struct Keywords {
     filter: Box<[u64]>,
     /// The same of four, for the longer ones: of what the first table lets through, it lets through a third.
     longer: Box<[u64]>,
+    /// What of the first table the shorter ones are.
+    shorter: Box<[u64]>,
     /// Keywords of four bytes and more.
     long: Groups,
     /// Keywords of three bytes.
@@ -94,6 +96,7 @@ impl Keywords {
     pub(crate) fn new(keywords: &[String]) -> Result<Self, TooManyKeywords> {
         let mut filter = vec![0; 1 << (FILTER_BITS - 6)].into_boxed_slice();
         let mut longer = filter.clone();
+        let mut shorter = filter.clone();
         let (mut long, mut triples, mut pairs, mut singles) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (number, text) in keywords.iter().enumerate() {
@@ -114,12 +117,14 @@ impl Keywords {
                     let keyword = Keyword::new(text, number);
                     (0..=255_u64).for_each(|third| {
                         set(&mut filter, (keyword.word | third << 16 | FOLD) & THREE);
+                        set(&mut shorter, (keyword.word | third << 16 | FOLD) & THREE);
                     });
                     pairs.push(keyword);
                 }
                 [_, _, _] => {
                     let keyword = Keyword::new(text, number);
                     set(&mut filter, keyword.word);
+                    set(&mut shorter, keyword.word);
                     triples.push(keyword);
                 }
                 _ => {
@@ -133,6 +138,7 @@ impl Keywords {
         Ok(Self {
             filter,
             longer,
+            shorter,
             long: Groups::new(long, FOUR),
             triples: Groups::new(triples, THREE),
             pairs: Groups::new(pairs, TWO),
@@ -168,8 +174,12 @@ impl Keywords {
     /// Adds the keywords that begin at `start`, where the text begins with `word`.
     fn compare(&self, text: &[u8], start: usize, word: u64, hits: &mut Vec<KeywordHit>) {
         let long = if is_set(&self.longer, word & FOUR) { self.long.group(word & FOUR) } else { &[] };
-        let groups = [self.pairs.group(word & TWO), self.triples.group(word & THREE), long];
-        for keyword in groups.into_iter().flatten() {
+        let shorter = if is_set(&self.shorter, word & THREE) {
+            [self.pairs.group(word & TWO), self.triples.group(word & THREE)]
+        } else {
+            [&[][..]; 2]
+        };
+        for keyword in shorter.into_iter().flatten().chain(long) {
             if (word ^ keyword.word) & keyword.mask == 0
                 && text.get(start..start + keyword.text.len()).is_some_and(|there| keyword.is(there))
             {

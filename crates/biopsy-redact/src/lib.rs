@@ -27,6 +27,7 @@
 
 mod attribute;
 mod below;
+mod called;
 mod cells;
 mod check;
 mod columns;
@@ -40,6 +41,7 @@ mod examples;
 mod forms;
 mod fuzz;
 mod in_place;
+mod json;
 mod key;
 mod keywords;
 mod learned;

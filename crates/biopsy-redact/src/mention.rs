@@ -12,6 +12,7 @@ pub(crate) fn is_mentioned(text: &[u8], name: &Range<usize>, word: &Range<usize>
     is_documented(text, name, bytes)
         || is_branch(text, name)
         || is_member_of_code(text, name)
+        || is_head_of_name(&text[name.clone()], bytes)
         || is_name_of_itself(&text[name.clone()], &text[word.clone()], bytes, value.quoted, text, name.start)
         || text[name.clone()].eq_ignore_ascii_case(b"key") && is_of_store(text, name, &value.range)
         || if value.quoted { is_in_text(text, value, bytes) } else { is_bare_code(text, name, word, value) }
@@ -107,13 +108,27 @@ fn is_name_of_itself(name: &[u8], word: &[u8], value: &[u8], quoted: bool, text:
         || is_constant && key == value_name && quoted && value.iter().any(u8::is_ascii_uppercase);
     // Names of one word (`password`) are values too often: `"password": "my_password"`.
     let is_long_word = word.len() >= 8 && word != b"password";
+    // `ToPrivateKey` => `DecodePrivateKey`
+    let is_other_name = is_long_word
+        && quoted
+        && value_name.len() > word.len()
+        && value_name.ends_with(&word)
+        && word.ends_with(b"key");
     (is_same && (quoted || is_long_word || key.len() > word.len()))
+        || is_other_name
         || quoted && is_arm
         || quoted
             && is_long_word
             && value_name.len() > word.len()
             && name.iter().any(u8::is_ascii_uppercase)
             && text[at + name.len()..].trim_ascii_start().starts_with(b"=>")
+}
+
+/// `Win32_Security_Credentials = ["Win32_Security"]`: the value is what the name begins with.
+fn is_head_of_name(name: &[u8], value: &[u8]) -> bool {
+    value.len() >= 6
+        && value.iter().any(|b| matches!(b, b'_' | b'.' | b'-'))
+        && name.strip_prefix(value).is_some_and(|rest| matches!(rest.first(), Some(b'_' | b'.' | b'-')))
 }
 
 /// What stands in quotes and is a prompt, the name of a variable, a template or a path of code.
@@ -143,7 +158,11 @@ fn is_in_text(text: &[u8], value: &Value, bytes: &[u8]) -> bool {
         && [&b"PASS"[..], b"SECRET", b"TOKEN", b"KEY", b"CREDENTIAL", b"AUTH"]
             .iter()
             .any(|word| memchr::memmem::find(bytes, word).is_some());
-    is_prompt || is_path || is_lifetime || is_variable_name || is_template(bytes)
+    // `Sign.sign()`, `Win32_Security` of `Win32_Security_Credentials`
+    let is_call = bytes.strip_suffix(b"()").is_some_and(|name| {
+        name.len() >= 3 && name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':'))
+    });
+    is_call || is_prompt || is_path || is_lifetime || is_variable_name || is_template(bytes)
 }
 
 /// `$user:$pass`, `{self.password}`, `{curve.name!r}`, `%(user)s:%(password)s`, `#{x.y}`: nothing but places to be filled.

@@ -66,6 +66,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
             3
         }
         [b'=', b'=', b'=', ..] => 3,
+        // `gpg-preset-passphrase -> ../gnupg/gpg-preset-passphrase`: a link.
+        [b'-', b'>', b' ', b'.' | b'/', ..] => return None,
         [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
         // `token - 'x'`
         [b'-', b' ', b'\'' | b'"' | b'`', ..] if text.get(at.wrapping_sub(1)) == Some(&b' ') => {
@@ -324,6 +326,15 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
         Quote::at(text, value)?;
         value
     } else if behind > at && !quoted {
+        // `--no-password        never prompt for a password`: what a program's help says of the option.
+        let rest = &text[behind..text.len().min(behind + 64)];
+        let word = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        if behind > at + 1
+            && rest[..word].iter().all(u8::is_ascii_alphabetic)
+            && rest.get(word) == Some(&b' ')
+        {
+            return None;
+        }
         behind
     } else if text.get(at) == Some(&0) && !quoted {
         // `/proc/PID/cmdline` separates arguments with NUL.

@@ -1,5 +1,6 @@
 //! Is a value a secret at all? Placeholders, common words, source code and identifiers are not.
 
+use crate::called::{is_called, is_number, is_path, is_release, is_version};
 use crate::pseudonym::mask_at;
 use crate::rules::{Strength, WordSet, Words};
 use crate::scrambled::{bits_per_pair, is_scrambled, is_unspoken};
@@ -168,6 +169,8 @@ fn is_reference(value: &[u8]) -> bool {
     };
     // `${NAME:?not set}`, `<%= ENV['X'] %>`, `S-1-5-21-...`, `\fIname\fR` of a manual's source.
     let is_of_template = value.starts_with(b"<%")
+        || value.starts_with(b"${{")
+        || is_of_conversions(value)
         || value.starts_with(b"${") && memchr::memmem::find(value, b":?").is_some()
         || value.starts_with(b"S-1-") && value[4..].iter().all(|b| b.is_ascii_digit() || *b == b'-')
         || [&b"\\fI"[..], b"\\fB", b"\\fR", b"\\fP"].iter().any(|font| value.starts_with(font));
@@ -209,7 +212,9 @@ fn is_reference(value: &[u8]) -> bool {
     }
     let bracketed: [(&[u8], &[u8]); 4] = [(b"<", b">"), (b"[", b"]"), (b"{", b"}"), (b"(", b")")];
     if bracketed.iter().any(|(start, end)| {
-        inner(start, end).is_some_and(|name| words_only(name) && !is_scrambled(name) || is_number(name))
+        inner(start, end).is_some_and(|name| {
+            words_only(name) && !is_scrambled(name) && !is_no_name(name) || is_number(name)
+        })
     }) {
         return true;
     }
@@ -248,6 +253,15 @@ fn is_reference(value: &[u8]) -> bool {
             && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))
 }
 
+/// `%s%s`, and `s%s%s` behind the sign of the first: nothing but places that `printf` fills.
+fn is_of_conversions(value: &[u8]) -> bool {
+    let inside = value.strip_prefix(b"%").unwrap_or(value);
+    inside.contains(&b'%')
+        && inside
+            .split(|b| *b == b'%')
+            .all(|part| matches!(part, [b's' | b'd' | b'i' | b'u' | b'x' | b'p' | b'v' | b'q']))
+}
+
 /// `493028`, `QX-4481`: one short word of letters, digits and hyphens with at least three digits, or half of them digits.
 fn is_code_to_type(value: &[u8]) -> bool {
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
@@ -283,6 +297,9 @@ pub(crate) fn is_mixed(value: &[u8]) -> bool {
 /// Would nobody write it in a sentence: scrambled, or letters, digits and symbols together.
 pub(crate) fn is_no_word(value: &[u8]) -> bool {
     let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    if is_release(value) {
+        return false;
+    }
     is_scrambled(value)
         || value.len() >= 10
             && has(u8::is_ascii_lowercase)
@@ -293,16 +310,6 @@ pub(crate) fn is_no_word(value: &[u8]) -> bool {
             && has(u8::is_ascii_digit)
             && has(|b| b"!#$%^&*~".contains(b))
             && !has(|b| b"()[]{}<>=;,\"'`\\|/:".contains(b))
-}
-
-/// `1.302103`, `2.4.6`.
-fn is_version(value: &[u8]) -> bool {
-    value.contains(&b'.') && value.len() < 12 && value.split(|b| *b == b'.').all(is_number)
-}
-
-/// Only digits.
-fn is_number(value: &[u8]) -> bool {
-    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
 /// An expression of source code in the place of a value: `GetPassword()`, `process.env.X`, `System.String`.
@@ -374,6 +381,7 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
     value.len() >= 6
         && !is_number
         && !is_path(value)
+        && !is_release(value)
         && (!is_word
             || is_no_name(value)
             || is_turned && value.len() >= 12 && !value.contains(&b' ')
@@ -400,56 +408,6 @@ pub(crate) fn is_no_name(value: &[u8]) -> bool {
     turned
         && !value.contains(&b' ')
         && bits_per_pair(value).is_some_and(|bits| bits >= if broken > 0 { 4.25 } else { 5.0 })
-}
-
-/// `/4JoDKf9+0/sYmM9+p/ipZT+rPitDCZPSNwxGlCf6jg=`: base64 that begins with a slash.
-pub(crate) fn is_base64_behind_slash(value: &[u8]) -> bool {
-    let body = &value[..value.iter().rposition(|b| *b != b'=').map_or(0, |last| last + 1)];
-    let has = |of: fn(&u8) -> bool| body.iter().any(of);
-    body.len() >= 20
-        && body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
-        && has(u8::is_ascii_lowercase)
-        && has(u8::is_ascii_uppercase)
-        && has(u8::is_ascii_digit)
-        && bits_per_pair(body).is_some_and(|bits| bits >= 5.25)
-        && !is_file_name(body)
-}
-
-/// `/srv/app`, `~/app`, `C:\app`.
-fn is_path(value: &[u8]) -> bool {
-    value.starts_with(b"/") && !is_base64_behind_slash(value)
-        || value.starts_with(b"*.")
-        || value.starts_with(b"%2F")
-        || value.starts_with(b".%2F")
-        || value.starts_with(b"~/")
-        || value.starts_with(b"./")
-        || value.get(1..3) == Some(b":\\")
-        || is_file_name(value)
-        || has_ending(value)
-}
-
-/// `photos/2026/11/IMG_1.jpg`: folders, and a name with an ending.
-fn has_ending(value: &[u8]) -> bool {
-    let Some(slash) = value.iter().rposition(|b| *b == b'/') else { return false };
-    let name = &value[slash + 1..];
-    let Some(dot) = name.iter().rposition(|b| *b == b'.') else { return false };
-    let ending = &name[dot + 1..];
-    dot > 0
-        && (2..=5).contains(&ending.len())
-        && ending.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        && ending[0].is_ascii_lowercase()
-        && value.iter().all(|b| b.is_ascii_alphanumeric() || b"/._-%".contains(b))
-}
-
-/// `rsakey.pem`, `$dir/private/ca.key#`.
-fn is_file_name(value: &[u8]) -> bool {
-    const ENDS: [&[u8]; 12] = [
-        b".pem", b".key", b".crt", b".cer", b".p12", b".pfx", b".jks", b".json", b".yml", b".yaml", b".conf",
-        b".txt",
-    ];
-    let value = value.strip_suffix(b"#").unwrap_or(value);
-    ENDS.iter().any(|end| value.len() > end.len() && value.ends_with(end))
-        && value.iter().all(|b| b.is_ascii_alphanumeric() || b"/.-_$".contains(b))
 }
 
 /// 8-4-4-4-12 hex digits, with or without braces.
@@ -486,7 +444,7 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         Strength::Any => !is_pointer(value),
         Strength::Mixed => {
             let short_number = is_number(value) && value.len() < 12;
-            !short_number && !is_version(value) && !is_pointer(value) && !is_path(value)
+            !short_number && !is_version(value) && !is_release(value) && !is_pointer(value) && !is_path(value)
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
@@ -520,7 +478,14 @@ fn is_token(value: &[u8]) -> bool {
             )
     });
     let plain = plain || is_random_with_signs(value) || is_random_with_brackets(value);
-    if !plain || !letters || is_uuid(value) || is_pointer(value) || is_path(value) {
+    if !plain
+        || !letters
+        || is_uuid(value)
+        || is_pointer(value)
+        || is_path(value)
+        || is_release(value)
+        || is_called(value)
+    {
         return false;
     }
     if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) || is_unspoken(value) {
@@ -541,7 +506,10 @@ pub(crate) fn is_random_with_brackets(value: &[u8]) -> bool {
     let head = value.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
     let is_call = head >= 3
         && value.get(head).is_some_and(|b| b"([{<".contains(b))
-        && trim_end_punctuation(value).last().is_some_and(|b| b")]}>".contains(b))
+        && (trim_end_punctuation(value).last().is_some_and(|b| b")]}>".contains(b))
+            || head >= 5
+                && value[..head].iter().all(u8::is_ascii_alphabetic)
+                && value[head + 1..].iter().all(u8::is_ascii_alphanumeric))
         && !is_unspoken(&value[..head])
         && !is_scrambled(&value[..head]);
     value.len() <= 64
@@ -562,6 +530,17 @@ fn is_random_with_signs(value: &[u8]) -> bool {
         && memchr::memmem::find(value, b"://").is_none()
         && (has_random_run(value, 8) || value.len() >= 16 && is_no_word(value))
         && (has_random_run(value, 16) || is_no_word(value) || value.len() >= 20 && is_unspoken(value))
+}
+
+/// The same where the alphabet has `-` and `_` in it: a run of so many, and a third more, with them left out.
+pub(crate) fn is_random_between(value: &[u8], least: usize) -> bool {
+    let run: Vec<u8> = value.iter().copied().filter(u8::is_ascii_alphanumeric).collect();
+    let separators = value.len() - run.len();
+    run.len() >= least + least / 3
+        && separators * 6 <= value.len()
+        && has_random_run(&run, least)
+        && is_scrambled(&run)
+        && bits_per_pair(&run).is_some_and(|bits| bits >= 5.25)
 }
 
 /// Has it a run of so many letters and digits that no words, dates and counters make?
@@ -616,9 +595,12 @@ fn is_random(value: &[u8]) -> bool {
     }
     let lower = body.iter().filter(|b| b.is_ascii_lowercase()).count();
     let upper = body.iter().filter(|b| b.is_ascii_uppercase()).count();
-    let alphabet = body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-'));
-    let separators = body.iter().filter(|b| matches!(b, b'/' | b'-' | b'_' | b'+')).count();
+    let alphabet =
+        body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-' | b'.'));
+    let separators = body.iter().filter(|b| matches!(b, b'/' | b'-' | b'_' | b'+' | b'.')).count();
+    let has_sign = body.iter().any(|b| b"!@#$%^&*".contains(b));
     is_random_of_one_case(body)
+        || has_sign && body.len() >= 24 && digits >= 2 && lower >= 3 && upper >= 3 && is_no_word(body)
         || alphabet
             && body.len() >= 20
             && digits >= 2

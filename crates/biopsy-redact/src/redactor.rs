@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 use crate::encoded;
+use crate::json;
 use crate::learned::{Learned, Learning, Source};
 use crate::plausible;
 use crate::pseudonym::{self, BundleKey, Pseudonym};
@@ -233,7 +234,7 @@ impl Redactor {
         if spans.len() > plain {
             masks.sort_by_key(|mask| mask.start);
         }
-        if spans.is_empty() { spans } else { scan::tidy(text, &masks, spans) }
+        if spans.is_empty() { spans } else { json::within_strings(text, scan::tidy(text, &masks, spans)) }
     }
 
     /// What rules and learned values say about a text without UTF-16.

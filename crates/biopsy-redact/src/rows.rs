@@ -33,10 +33,15 @@ pub(crate) fn is_in_row(text: &[u8], at: usize) -> bool {
     if cells == 0 {
         return false;
     }
-    text[row.start.saturating_sub(LINE_MAX)..row.start]
-        .split(|b| *b == b'\n')
-        .map(<[u8]>::trim_ascii)
-        .any(|line| line.split(|b| *b == b',').all(is_name) && commas(line) == cells)
+    let above = &text[row.start.saturating_sub(LINE_MAX)..row.start];
+    let mut from = 0;
+    memchr::memchr_iter(b'\n', above).any(|newline| {
+        let line = above[from..newline].trim_ascii();
+        from = newline + 1;
+        // Most lines begin with a time, or have a blank in what would be their first name.
+        let name = line.iter().take_while(|b| b.is_ascii_alphanumeric() || b"_-.".contains(b)).count();
+        line.get(name) == Some(&b',') && line.split(|b| *b == b',').all(is_name) && commas(line) == cells
+    })
 }
 
 #[cfg(test)]

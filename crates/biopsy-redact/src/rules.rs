@@ -112,7 +112,7 @@ pub(crate) struct Rule {
     /// digits, whatever its length and alphabet are. They begin where a word does.
     #[serde(default)]
     pub(crate) prefixes: Vec<String>,
-    /// Shape rules: the value has a run of at least so many letters and digits, of which no word is made; 0: it need not.
+    /// The value has a run of at least so many letters and digits, of which no word is made; 0: it need not.
     #[serde(default)]
     pub(crate) random_run: usize,
     /// Shape rules: the value has a letter, and a digit or a symbol that words have not.
@@ -159,6 +159,9 @@ pub(crate) struct Rule {
     /// Key rules: `name 'value'` counts, without any separator.
     #[serde(default)]
     pub(crate) beside: bool,
+    /// Key rules: the name has further words, in front or behind.
+    #[serde(default)]
+    pub(crate) compound: bool,
     /// Key rules that ask for tokens: a UUID that is assigned to the name is one.
     #[serde(default)]
     pub(crate) uuid: bool,

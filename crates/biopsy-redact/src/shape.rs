@@ -208,7 +208,9 @@ impl Shape {
             && !plausible::is_placeholder(value, lists)
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
             && (!self.mixed || plausible::is_mixed(value))
-            && (self.random_run == 0 || plausible::has_random_run(value, self.random_run))
+            && (self.random_run == 0
+                || plausible::has_random_run(value, self.random_run)
+                || plausible::is_random_between(value, self.random_run))
     }
 
     /// `name=value; name=value`: the values, except those of names that stay. A part without a name is a value.
@@ -304,7 +306,9 @@ fn base64_runs(text: &[u8], range: Range<usize>, least: usize, values: &mut Vec<
         let is_key = run.len() >= least
             && run.iter().any(u8::is_ascii_digit)
             && run.iter().any(u8::is_ascii_uppercase)
-            && run.iter().any(u8::is_ascii_lowercase);
+            && run.iter().any(u8::is_ascii_lowercase)
+            // `github.com/RustCrypto/formats/pkcs8` is a path.
+            && crate::scrambled::bits_per_pair(run).is_none_or(|bits| bits >= 4.75);
         if is_key {
             // The `n` of an escaped line end is no part of the key.
             let escape = usize::from(start > range.start && text[start - 1] == b'\\');
@@ -326,8 +330,19 @@ fn begins_word(text: &[u8], at: usize) -> bool {
     match before {
         [] => true,
         [.., last] if !last.is_ascii_alphanumeric() && *last != b'_' => true,
+        [.., b'm'] if is_colour(before) => true,
         _ => escape_before(before),
     }
+}
+
+/// Does the text end with a colour code of a terminal: `\x1b[93m`?
+fn is_colour(before: &[u8]) -> bool {
+    let body = &before[..before.len() - 1];
+    let digits = body.iter().rev().take(12).take_while(|b| b.is_ascii_digit() || **b == b';').count();
+    let head = &body[..body.len() - digits];
+    [&b"\x1b["[..], b"\\x1b[", b"\\u001b[", b"\\033[", b"\\e[", b"#033[", b"^[["]
+        .iter()
+        .any(|start| head.ends_with(start))
 }
 
 /// Does the text end with an escape of a character?

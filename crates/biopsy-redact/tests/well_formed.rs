@@ -151,3 +151,80 @@ fn what_stands_for_lists_and_at_the_end_of_comments_and_elements_keeps_the_form(
         assert_eq!(outline(text), expected, "{text}");
     }
 }
+
+/// Texts as they stand in documents: settings, commands, addresses, quotes at their ends, line ends, other scripts.
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~]{0,20}",
+        "(Password|token|api_key|PW)=[ -~]{1,14}",
+        "postgres://app:[a-zA-Z\"'\\\\!#]{3,10}@db/x",
+        "line1\npassword: [A-Za-z0-9]{4,10}\nline3 \t\\\\ end\"?",
+        "--password [A-Za-z0-9]{6,10} --token=[A-Za-z0-9]{20}",
+        "\\{\"password\": ?\"[A-Za-z0-9\"\\\\]{4,10}\"\\}",
+        "(пароль: |密码：)[A-Za-z0-9]{6,10}",
+    ]
+}
+
+/// Any JSON, with names of secrets at every depth.
+fn any_json() -> impl Strategy<Value = serde_json::Value> {
+    use serde_json::Value;
+    let leaf = prop_oneof![
+        6 => any_text().prop_map(Value::from),
+        1 => any::<bool>().prop_map(Value::from),
+        1 => Just(Value::Null),
+        1 => any::<i32>().prop_map(Value::from),
+    ];
+    let names = prop_oneof![
+        Just("password"),
+        Just("token"),
+        Just("api_key"),
+        Just("secret"),
+        Just("user"),
+        Just("value"),
+        Just("name"),
+        Just("headers"),
+        Just("Authorization"),
+        Just("Cookie"),
+        Just("msg"),
+        Just("x-api-key"),
+    ];
+    leaf.prop_recursive(3, 24, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((names.clone(), inner), 1..5)
+                .prop_map(|pairs| pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+        ]
+    })
+    .prop_filter("a document", |value| value.is_object())
+}
+
+/// Names and shape, without the texts.
+fn shape_of(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{name}:{}", shape_of(value))).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Array(values) => format!("[{}]", values.iter().map(shape_of).collect::<Vec<_>>().join(",")),
+        _ => "_".to_owned(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_json_parses_as_before(value in any_json()) {
+        for text in [value.to_string(), format!("{value:#}"), format!("{value}\n{value}\n")] {
+            let masked = masked(&text);
+            let parsed: Result<Vec<serde_json::Value>, _> =
+                serde_json::Deserializer::from_str(&masked).into_iter().collect();
+            let parsed = parsed.map_err(|error| TestCaseError::fail(format!("{error}: {text}\nbecame {masked}")))?;
+            for parsed in parsed {
+                prop_assert_eq!(shape_of(&parsed), shape_of(&value), "{} became {}", text, masked);
+            }
+        }
+    }
+}

@@ -51,7 +51,7 @@ pub(crate) fn worth(value: &[u8], source: Source, lists: &Lists) -> Worth {
         return Worth::None;
     }
     // Paths and addresses name a place where the secret may be, or hold it as a part that a rule masks.
-    let is_path = !plausible::is_base64_behind_slash(value)
+    let is_path = !crate::called::is_base64_behind_slash(value)
         && (value[0] == b'/' || value.starts_with(b"./") || value.get(1..3) == Some(b":\\"))
         && value.iter().filter(|b| matches!(b, b'/' | b'\\')).count() >= 2
         && value.iter().all(|b| {

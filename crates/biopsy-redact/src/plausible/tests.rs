@@ -203,7 +203,7 @@ proptest! {
         let is_hex_number = value.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_place = value.starts_with('/');
         prop_assert!(!strong(Strength::Random) || strong(Strength::Token) || is_hex_number || is_place || is_uuid(value.as_bytes()));
-        prop_assert!(!strong(Strength::Token) || strong(Strength::Mixed) || is_file_name(value.as_bytes()));
+        prop_assert!(!strong(Strength::Token) || strong(Strength::Mixed) || crate::called::is_file_name(value.as_bytes()));
         prop_assert!(!strong(Strength::Mixed) || strong(Strength::Any));
     }
 }
