@@ -74,10 +74,11 @@ fn headers_are_written_as_the_specification_has_them() {
     let without = file_header(raw::ET_CORE, 2, (0, 0), 0);
     assert_eq!(bytes_of(&without)[54..], [56_u16, 2, 0, 0, 0].map(u16::to_le_bytes).concat());
     let (flags, offset, address) = (raw::PF_R | raw::PF_X, 0x1000, 0x40_0000);
-    let segment = Segment { kind: PT_LOAD, flags, offset, address, file_size: 7, memory_size: 9 };
+    let segment =
+        Segment { kind: PT_LOAD, flags, offset, address, file_size: 7, memory_size: 9, alignment: 4096 };
     let mut expected = [1_u32, 5].map(u32::to_le_bytes).concat();
     expected.extend([0x1000_u64, 0x40_0000, 0, 7, 9, 4096].map(u64::to_le_bytes).concat());
-    assert_eq!(bytes_of(&segment.to_raw(4096)), expected);
+    assert_eq!(bytes_of(&segment.to_raw()), expected);
     let table = Table { at: 0, row: 56, count: 1 };
     assert_eq!(segments_at(&*expected, table, 1).unwrap(), [segment], "and read back");
 }

@@ -18,6 +18,7 @@ mod modules;
 mod names;
 mod options;
 mod stacks;
+mod variables;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ pub use modules::{CodeModule, LocalFile};
 pub use stacks::{Compiled, Frame, ImageStacks, Place, PlaceHandle, ThreadStack};
 
 pub use crate::symbols::Names;
+pub use variables::{ModuleVariables, variables};
 pub use options::{CompiledFunction, CompiledNames, Options, ResumePoints};
 
 use crate::elf::{ElfCache, Limits};
