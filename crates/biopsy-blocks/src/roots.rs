@@ -18,7 +18,7 @@ const MOST: usize = 8_000_000;
 /// Names of roots.
 const MOST_NAMES: usize = 500_000;
 /// Bytes below a stack pointer that a function may use (System V ABI, 3.2.2).
-const RED_ZONE: u64 = 128;
+pub(crate) const RED_ZONE: u64 = 128;
 
 /// A root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -73,7 +73,7 @@ impl<'i> Rtti<'i> {
         let info = self.word(table - 8)?;
         let told = || {
             let symbol = module.at(table - 16).filter(|(start, _)| *start == table - 16)?;
-            symbol.1.strip_prefix("vtable for ").map(str::to_owned)
+            Some(symbol.1.strip_prefix("{vtable(")?.strip_suffix(")}")?.to_owned())
         };
         if info == 0 {
             return told().map(|name| short(&name));

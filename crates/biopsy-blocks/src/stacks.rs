@@ -8,7 +8,7 @@ use biopsy_image::Image;
 use biopsy_stacks::image::{ImageStacks, ModuleVariables, Options, ThreadStack, walk};
 use biopsy_stacks::symbols;
 
-use crate::roots::mapping_of;
+use crate::roots::{RED_ZONE, mapping_of};
 
 /// Threads and frames that are walked.
 const THREADS: usize = 2_000;
@@ -32,6 +32,8 @@ pub(crate) enum ThreadMemory<'s> {
 struct Stack {
     thread: u32,
     pointer: u64,
+    /// Where the outermost function that is known begins: below it all is of functions.
+    outermost: u64,
     end: u64,
     /// Where the part of each function of the program begins, the innermost first: up to the next one of the program.
     functions: Vec<(u64, Arc<str>)>,
@@ -73,6 +75,7 @@ impl<'m> Stacks<'m> {
             stacks.push(Stack {
                 thread: thread.tid.0,
                 pointer: registers.rsp,
+                outermost: stack.and_then(|stack| stack.frames.last()).map_or(0, |frame| frame.sp.0),
                 end: mapping.end,
                 functions: stack.map(|stack| functions(&walked, stack)).unwrap_or_default(),
                 // All but the instruction, flags and segments.
@@ -91,6 +94,10 @@ impl<'m> Stacks<'m> {
 
     /// Whose the word at an address is.
     pub(crate) fn whose(&self, at: u64) -> ThreadMemory<'_> {
+        let stack = self.stack(at);
+        if let Some(stack) = stack.filter(|stack| at < stack.outermost) {
+            return of_stack(stack, at);
+        }
         let own = self.program.map_or(0, |program| program.thread_bytes);
         for (pointer, thread) in &self.pointers {
             let first = pointer.wrapping_sub(own);
@@ -102,13 +109,13 @@ impl<'m> Stacks<'m> {
                 return ThreadMemory::Static(None, *thread);
             }
         }
-        let after = self.stacks.partition_point(|stack| stack.pointer <= at.saturating_add(128));
-        let stack = after.checked_sub(1).and_then(|last| self.stacks.get(last));
-        let Some(stack) = stack.filter(|stack| at < stack.end) else { return ThreadMemory::Neither };
-        // What libraries were called with belongs to who called them.
-        let after = stack.functions.partition_point(|(start, _)| *start <= at);
-        let last = after.saturating_sub(1);
-        ThreadMemory::Stack(stack.functions.get(last).map(|(_, name)| &**name), stack.thread)
+        stack.map_or(ThreadMemory::Neither, |stack| of_stack(stack, at))
+    }
+
+    /// The stack that an address is on, in the part that is in use.
+    fn stack(&self, at: u64) -> Option<&Stack> {
+        let after = self.stacks.partition_point(|stack| stack.pointer <= at.saturating_add(RED_ZONE));
+        self.stacks.get(after.checked_sub(1)?).filter(|stack| at < stack.end)
     }
 
     /// Values of all registers, with the innermost function of the program.
@@ -118,6 +125,13 @@ impl<'m> Stacks<'m> {
             stack.registers.iter().map(move |value| (*value, function, stack.thread))
         })
     }
+}
+
+/// What libraries were called with belongs to who called them.
+fn of_stack(stack: &Stack, at: u64) -> ThreadMemory<'_> {
+    let after = stack.functions.partition_point(|(start, _)| *start <= at);
+    let function = stack.functions.get(after.saturating_sub(1)).map(|(_, name)| &**name);
+    ThreadMemory::Stack(function, stack.thread)
 }
 
 /// Functions of the program, each from where the part of those begins that it called and that are of libraries.
