@@ -17,6 +17,8 @@ mod heap;
 mod kinds;
 mod looks;
 mod lost;
+#[cfg(test)]
+mod made;
 mod python;
 mod roots;
 mod rtti;

@@ -470,6 +470,8 @@ mod tests {
         };
         assert_eq!(keeps("App.View").as_deref(), Some("App.View"));
         assert_eq!(keeps("System.Byte[]"), None, "there is none");
+        assert_eq!(keeps("block of 48 bytes"), None, "a look is no type");
+        assert_eq!(keeps("list items"), None, "nor is what belongs to a list");
         let boxed =
             "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<System.Int32>+AsyncStateMachineBox";
         assert_eq!(keeps(&format!("{boxed}<App+<Send>d__1>")).as_deref(), Some("App+<Send>d__1"));

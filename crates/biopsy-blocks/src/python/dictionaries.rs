@@ -82,3 +82,56 @@ pub(super) fn text(image: &dyn Image, at: u64) -> Option<String> {
 fn word(image: &dyn Image, at: u64, offset: u64) -> Option<u64> {
     image.read_u64(at.checked_add(offset)?).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::{BASE, Flat};
+
+    /// A `str` of ASCII whose characters are behind so many bytes.
+    fn put_text(flat: &mut Flat, at: u64, text: &str, offset: u64) {
+        flat.word(at + 16, text.len() as u64);
+        flat.word(at + 32, 1 << 2 | 1 << 5 | 1 << 6);
+        flat.put(at + offset, text.as_bytes());
+        flat.word(at + 80, 0);
+    }
+
+    const KEYS: u64 = BASE + 0x1000;
+
+    #[test]
+    fn entries_of_all_versions_are_read() {
+        // Head, entries in use, first entry, size of an entry, key, where texts begin.
+        let tables = [
+            ("to 3.10", 8_u64, 32, 40 + 8, 24, 8, 48),
+            ("3.11", 0x03 | 0x03 << 8 | 1 << 16, 24, 32 + 8, 16, 0, 48),
+            ("3.12 on, keys that are no texts", 0x03 | 0x03 << 8, 24, 32 + 8, 24, 8, 40),
+        ];
+        for (version, head, used, first, size, key, text) in tables {
+            let mut flat = Flat::default();
+            put_text(&mut flat, BASE, "CACHE", text);
+            put_text(&mut flat, BASE + 0x100, "two words", text);
+            flat.word(KEYS + 8, head);
+            flat.word(KEYS + used, 3);
+            for (number, (of, value)) in [(BASE, 7), (BASE + 0x100, 8), (0, 0)].into_iter().enumerate() {
+                let at = KEYS + first + number as u64 * size;
+                flat.word(at + key, of);
+                flat.word(at + key + 8, value);
+            }
+            let found = entries(&flat, KEYS);
+            let found: Vec<(&str, u64)> = found.iter().map(|one| (one.key.as_str(), one.value)).collect();
+            assert_eq!(found, [("CACHE", 7), ("", 8)], "{version}");
+        }
+    }
+
+    #[test]
+    fn tables_that_cannot_be_give_nothing() {
+        let mut flat = Flat::default();
+        for head in [0, 4, u64::MAX, 1 << 63, 0x03 | 0xff << 8, 0x03 | 0x03 << 8 | 3 << 16] {
+            flat.word(KEYS + 8, head);
+            flat.word(KEYS + 24, u64::MAX);
+            flat.word(KEYS + 32, u64::MAX);
+            assert!(entries(&flat, KEYS).is_empty(), "{head:#x}");
+        }
+        assert!(entries(&flat, u64::MAX - 4).is_empty() && entries(&flat, 0).is_empty());
+    }
+}

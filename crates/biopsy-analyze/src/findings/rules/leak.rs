@@ -221,6 +221,52 @@ mod tests {
         assert!(title.contains("are held by more than one holder: "), "{title}");
     }
 
+    /// Of native blocks that grow under this root, with this much memory of the process at the first and at the last snapshot.
+    fn native(via: &str, own_memory: [u64; 2]) -> Option<Finding> {
+        use crate::footprint::FootprintSummary;
+        use crate::heap::HeapSummary;
+        use biopsy_model::footprint::{Footprint, KernelSums};
+        use biopsy_model::heap::HeapFacts;
+        let mut growth = growth(&[5_000_000, 10_000_000, 15_000_000], true);
+        let one = &mut growth.holders[0];
+        let step = |via: &str, of: &str| Step { via: via.to_owned(), of: of.to_owned(), times: 1 };
+        (one.way, one.held) = (Vec::new(), step(via, "block of 48 bytes"));
+        one.keeps = Some("Session".to_owned());
+        let heap = HeapSummary {
+            facts: HeapFacts { source: HeapSource::Blocks, ..HeapFacts::default() },
+            ..HeapSummary::default()
+        };
+        let footprint = |anonymous| FootprintSummary {
+            facts: Footprint {
+                kernel: Some(KernelSums { anonymous, ..KernelSums::default() }),
+                ..Footprint::default()
+            },
+            ..FootprintSummary::default()
+        };
+        let footprints = own_memory.map(footprint);
+        find(&Incident {
+            recorded: None,
+            heaps: std::slice::from_ref(&heap),
+            growth: Some(&growth),
+            footprints: &footprints,
+        })
+    }
+
+    #[test]
+    fn native_blocks_are_named_by_what_they_keep_and_by_the_variable() {
+        let title = native("global sessions", [0, 10_000_000]).expect("a finding").title;
+        assert_eq!(title, "Ever more `Session` by `block of 48 bytes` are held by `global sessions`: 10 MB more");
+        let lost = native("lost", [0, 10_000_000]).expect("a finding");
+        assert!(lost.title.contains("are lost, nothing points to them: 10 MB more"), "{}", lost.title);
+        assert!(lost.explanation.contains("to which no word leads"), "{}", lost.explanation);
+    }
+
+    #[test]
+    fn what_is_filled_and_emptied_again_in_a_process_that_does_not_grow_is_no_leak() {
+        assert!(native("global sessions", [50_000_000, 52_999_999]).is_none());
+        assert!(native("global sessions", [50_000_000, 53_000_000]).is_some());
+    }
+
     #[test]
     fn two_snapshots_a_cache_that_is_full_and_small_change_are_none() {
         assert!(found(&growth(&[5_000_000, 15_000_000], true)).is_none(), "once");
