@@ -22,7 +22,7 @@ pub struct NativeMemory {
     pub footprint: Footprint,
     /// The blocks in use, by address; `None`: no allocator was understood, or there are too many.
     pub blocks: Option<Vec<UsedBlock>>,
-    /// Memory that the allocators have, used and free, by address.
+    /// Memory that the allocators have, used and free, and their bookkeeping in data of modules, by address.
     pub areas: Vec<Range<u64>>,
 }
 
@@ -70,6 +70,7 @@ fn read(image: &dyn Image, managed: &[Range<u64>], kept: Kept) -> NativeMemory {
     };
     let mut areas = read.heaps;
     areas.extend(read.mapped);
+    areas.extend(read.books);
     areas.sort_unstable_by_key(|range| range.start);
     NativeMemory { footprint, blocks: read.kept, areas }
 }

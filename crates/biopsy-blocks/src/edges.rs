@@ -30,13 +30,7 @@ const PIECE: u64 = 1 << 20;
 
 impl Edges {
     pub(crate) fn new(most: usize) -> Self {
-        Self {
-            firsts: vec![0],
-            targets: Vec::new(),
-            left_out: FxHashSet::default(),
-            most,
-            is_cut: false,
-        }
+        Self { firsts: vec![0], targets: Vec::new(), left_out: FxHashSet::default(), most, is_cut: false }
     }
 
     /// Blocks whose references were read.
@@ -115,7 +109,10 @@ impl Edges {
                     break;
                 }
             }
-            kinds.look(number, Look::of(size, beginning.get(..first_bytes(size)).unwrap_or_default(), words, pointers));
+            kinds.look(
+                number,
+                Look::of(size, beginning.get(..first_bytes(size)).unwrap_or_default(), words, pointers),
+            );
             self.firsts.push(u32::try_from(self.targets.len()).unwrap_or(u32::MAX));
         }
     }

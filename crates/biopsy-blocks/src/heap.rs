@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn blocks_that_overlap_are_left_out() {
         let block = |start, size| UsedBlock { start, size };
-        let heap = Heap::new(vec![block(0x1000, 64), block(0x1020, 64), block(0x1040, 8), block(u64::MAX - 7, 64)]);
+        let heap =
+            Heap::new(vec![block(0x1000, 64), block(0x1020, 64), block(0x1040, 8), block(u64::MAX - 7, 64)]);
         assert_eq!((heap.len(), heap.find(0x1020), heap.find(0x1040)), (2, Some(0), Some(1)));
         assert_eq!(Heap::new(Vec::new()).find(0), None);
     }

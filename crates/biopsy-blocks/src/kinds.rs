@@ -38,7 +38,6 @@ impl Names {
         }
         number
     }
-
 }
 
 /// Types of all blocks.
@@ -57,7 +56,7 @@ impl<'i> Kinds<'i> {
     pub(crate) fn new(image: &'i dyn Image, modules: &'i [ModuleVariables], blocks: usize) -> Self {
         Self {
             names: Names::default(),
-            python: Objects::new(image),
+            python: Objects::new(image, blocks),
             rtti: Rtti::new(image, modules),
             rust: RustTables::new(image, modules),
             of: vec![NONE; blocks],

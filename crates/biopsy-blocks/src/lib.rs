@@ -41,7 +41,6 @@ use self::heap::Heap;
 use self::kinds::Kinds;
 use self::roots::{Found, Others};
 
-
 /// Most blocks: each takes some 150 bytes while the graph is made.
 pub const MOST_BLOCKS: usize = 8_000_000;
 /// Most references.

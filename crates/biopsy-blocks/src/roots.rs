@@ -89,10 +89,19 @@ pub(crate) fn find(
     kinds: &mut Kinds<'_>,
     found: &mut Found,
 ) {
+    // What an interpreter has beside modules, classes and functions is mostly what it may use again: lists of free objects keep addresses of
+    // those that are in use. It holds what nothing else does.
+    let (of_modules, of_others) = match others.is_interpreted {
+        true => (RootKind::Stack, RootKind::Stack),
+        false => (RootKind::Static, RootKind::Other),
+    };
     for module in modules {
-        for range in &module.data {
-            words::for_each(image, range.clone(), |at, value, next| {
-                let Some(block) = heap.find(value) else { return };
+        for range in module.data.iter().flat_map(|range| without(range.clone(), &[others.areas])) {
+            words::for_each(image, range, |at, value, next| {
+                let Some(block) = heap.find(value).filter(|block| !leads_to_head(kinds, heap, *block, value))
+                else {
+                    return;
+                };
                 if let Some(next) = next {
                     kinds.by_pair(block, value, next, heap);
                 }
@@ -103,7 +112,7 @@ pub(crate) fn find(
                         (at, format!("global of {} at +0x{offset:x}", module.name()))
                     }
                 };
-                found.add_named(block, RootKind::Static, &name, start, 0);
+                found.add_named(block, of_modules, &name, start, 0);
             });
         }
     }
@@ -117,7 +126,10 @@ pub(crate) fn find(
         let mut hits = Vec::new();
         for part in without(range, &known) {
             words::for_each(image, part, |at, value, next| {
-                let Some(block) = heap.find(value) else { return };
+                let Some(block) = heap.find(value).filter(|block| !leads_to_head(kinds, heap, *block, value))
+                else {
+                    return;
+                };
                 if let Some(next) = next {
                     kinds.by_pair(block, value, next, heap);
                 }
@@ -130,14 +142,15 @@ pub(crate) fn find(
         for (at, block) in hits.into_iter().rev() {
             match stacks.whose(at) {
                 ThreadMemory::Static(name, thread) => {
-                    let name = name.map_or("thread static".to_owned(), |name| format!("thread static {name}"));
+                    let name =
+                        name.map_or("thread static".to_owned(), |name| format!("thread static {name}"));
                     found.add_named(block, RootKind::ThreadStatic, &name, at, thread);
                 }
                 ThreadMemory::Stack(Some(function), thread) => {
                     found.add_named(block, RootKind::Stack, &format!("variable of {function}"), at, thread);
                 }
                 ThreadMemory::Stack(None, thread) => found.add(block, RootKind::Stack, 0, thread),
-                ThreadMemory::Neither => found.add(block, RootKind::Other, 0, 0),
+                ThreadMemory::Neither => found.add(block, of_others, 0, 0),
             }
         }
     }
@@ -150,6 +163,10 @@ pub(crate) fn find(
             None => found.add(block, RootKind::Stack, 0, thread),
         }
     }
+}
+
+fn leads_to_head(kinds: &Kinds<'_>, heap: &Heap, block: BlockNumber, value: u64) -> bool {
+    heap.start(block).is_some_and(|start| kinds.python.is_head(block, value - start))
 }
 
 /// Private memory without a file that can be written; what modules have is looked through with their names.
@@ -194,14 +211,16 @@ mod tests {
     fn what_is_known_is_left_out() {
         let known: &[&[Range<u64>]] = &[&[5..10, 20..30], &[0..2, 28..35]];
         assert_eq!(without(0..40, known), [2..5, 10..20, 35..40]);
-        assert_eq!(without(6..8, known), []);
+        assert!(without(6..8, known).is_empty());
         assert_eq!(without(6..8, &[]), vec![Range { start: 6, end: 8 }]);
     }
 
     #[test]
     fn one_name_is_one_place_and_one_root_of_a_block() {
         let mut found = Found::default();
-        for (block, name, at) in [(1, "global a", 8), (1, "global a", 16), (2, "global b", 8), (2, "global a", 24)] {
+        for (block, name, at) in
+            [(1, "global a", 8), (1, "global a", 16), (2, "global b", 8), (2, "global a", 24)]
+        {
             found.add_named(block, RootKind::Static, name, at, 0);
         }
         let roots: Vec<(u32, u64)> = found.list.iter().map(|root| (root.block, root.at)).collect();

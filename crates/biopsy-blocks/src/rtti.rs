@@ -130,7 +130,10 @@ mod tests {
     fn what_is_shared_is_named_after_what_is_in_it() {
         for (name, expected) in [
             ("practice::Patient", "practice::Patient"),
-            ("std::_Sp_counted_ptr_inplace<Row, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>", "Row (shared)"),
+            (
+                "std::_Sp_counted_ptr_inplace<Row, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>",
+                "Row (shared)",
+            ),
             ("std::_Sp_counted_ptr_inplace<Pair<A, B>, std::allocator<void>, 2>", "Pair<A, B> (shared)"),
             ("std::_Sp_counted_ptr_inplace<Row", "std::_Sp_counted_ptr_inplace<Row"),
         ] {

@@ -63,16 +63,17 @@ impl<'i> RustTables<'i> {
     fn read(&self, table: u64) -> Option<Table> {
         let module = self.modules.iter().find(|one| one.data.iter().any(|range| range.contains(&table)))?;
         let word = |index: u64| self.image.read_u64(table.checked_add(index * 8)?).ok();
-        let is_code = |at: u64| {
-            mapping::find(self.image.mappings(), at).is_some_and(|one| one.protection.execute)
-        };
+        let is_code =
+            |at: u64| mapping::find(self.image.mappings(), at).is_some_and(|one| one.protection.execute);
         let [drop, size, alignment] = [word(0)?, word(1)?, word(2)?];
-        if !(drop == 0 || is_code(drop)) || size == 0 || !alignment.is_power_of_two() || alignment > ALIGNMENT {
+        if !(drop == 0 || is_code(drop)) || size == 0 || !alignment.is_power_of_two() || alignment > ALIGNMENT
+        {
             return None;
         }
         let methods = (0..METHODS).map_while(|index| word(3 + index)).take_while(|method| is_code(*method));
         let functions = (drop != 0).then_some(drop).into_iter().chain(methods);
-        let name = functions.filter_map(|at| module.function(at)).find_map(|name| type_in(&name).map(Arc::from));
+        let name =
+            functions.filter_map(|at| module.function(at)).find_map(|name| type_in(&name).map(Arc::from));
         Some((size, name))
     }
 }

@@ -19,6 +19,9 @@ const OF_LIBRARIES: u64 = 8 << 10;
 /// Folders of libraries that the program did not bring.
 const SYSTEM: [&str; 4] = ["/lib/", "/usr/lib/", "/lib64/", "/usr/lib64/"];
 
+/// Libraries that are linked into programs.
+const LIBRARIES: [&str; 5] = ["std::", "core::", "alloc::", "<alloc::", "__"];
+
 /// Whose a word is.
 pub(crate) enum ThreadMemory<'s> {
     /// A variable of a thread; of libraries without a name.
@@ -105,6 +108,9 @@ impl<'m> Stacks<'m> {
                 let name = self.program.and_then(|program| program.of_thread(at - first));
                 return ThreadMemory::Static(name, *thread);
             }
+        }
+        // Those of libraries lie around them, as far as is known; memory of several threads may lie side by side.
+        for (pointer, thread) in &self.pointers {
             if (pointer.saturating_sub(own.max(OF_LIBRARIES))..pointer.saturating_add(BEHIND)).contains(&at) {
                 return ThreadMemory::Static(None, *thread);
             }
@@ -144,7 +150,9 @@ fn functions(walked: &ImageStacks, stack: &ThreadStack) -> Vec<(u64, Arc<str>)> 
         let is_own = walked.module_of(place).is_some_and(|module| {
             !SYSTEM.iter().any(|folder| module.path.starts_with(folder)) && module.path.starts_with('/')
         });
-        let Some(function) = place.functions.last().filter(|_| is_own) else { continue };
+        let is_library = |name: &str| LIBRARIES.iter().any(|prefix| name.starts_with(prefix));
+        let function = place.functions.last().filter(|function| is_own && !is_library(&function.name));
+        let Some(function) = function else { continue };
         found.push((begins, Arc::from(function.name.as_str())));
         from = None;
     }

@@ -27,7 +27,11 @@ impl<'i> InOrder<'i> {
         let offset = start.wrapping_sub(self.start);
         let held = start >= self.start && offset.saturating_add(size as u64) <= self.filled as u64;
         // What ended where memory ends is not asked for again.
-        if !held && !(start >= self.start && start < self.start.saturating_add(self.filled as u64) && self.end == 1) {
+        if !held
+            && !(start >= self.start
+                && start < self.start.saturating_add(self.filled as u64)
+                && self.end == 1)
+        {
             self.bytes.resize(PIECE, 0);
             self.start = start;
             self.filled = self.image.read_available(start, &mut self.bytes);

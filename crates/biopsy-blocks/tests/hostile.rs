@@ -5,7 +5,8 @@ mod holders;
 use biopsy_allocators::UsedBlock;
 use biopsy_blocks::read;
 use biopsy_image::{
-    Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError, Thread,
+    Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError,
+    Thread,
 };
 use biopsy_model::Tid;
 use proptest::prelude::*;

@@ -35,6 +35,8 @@ pub(crate) struct Read {
     pub(crate) heaps: Vec<Range<u64>>,
     /// Blocks with a mapping of their own, by address.
     pub(crate) mapped: Vec<Range<u64>>,
+    /// The bookkeeping of the main arena, in the data of a module: it leads to free blocks.
+    pub(crate) books: Vec<Range<u64>>,
     /// The blocks in use, by address, where they were asked for and not too many.
     pub(crate) kept: Option<Vec<UsedBlock>>,
     pub(crate) warnings: Vec<String>,
@@ -98,7 +100,8 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: Kept) -> Option<R
     let mut mapped: Vec<Range<u64>> = mapped.into_iter().map(|(at, bytes)| at..at + bytes).collect();
     mapped.sort_by_key(|range| range.start);
     let kept = walk.kept.finish();
-    Some(Read { facts: Some(facts), heaps, mapped, kept, warnings: walk.warnings })
+    let books = addresses.iter().take(1).map(|arena| *arena..arena.saturating_add(layout.size)).collect();
+    Some(Read { facts: Some(facts), heaps, mapped, books, kept, warnings: walk.warnings })
 }
 
 /// Going through all arenas.
@@ -150,14 +153,8 @@ impl<'i> Walk<'i> {
             ..ArenaFacts::default()
         };
         for heap in heaps {
-            let walked = walk::walk(
-                &mut self.window,
-                heap,
-                top,
-                &mut self.classes,
-                &mut self.caches,
-                &mut self.kept,
-            );
+            let walked =
+                walk::walk(&mut self.window, heap, top, &mut self.classes, &mut self.caches, &mut self.kept);
             for (sum, more) in [(&mut facts.used, walked.used), (&mut facts.free, walked.free)] {
                 sum.count += more.count;
                 sum.bytes += more.bytes;

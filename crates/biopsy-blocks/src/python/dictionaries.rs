@@ -52,7 +52,9 @@ fn read(image: &dyn Image, keys: u64) -> Option<Vec<Entry>> {
     };
     let mut found = Vec::new();
     for number in 0..used.min(MOST) {
-        let Some(at) = keys.checked_add(first).and_then(|first| first.checked_add(number * size)) else { break };
+        let Some(at) = keys.checked_add(first).and_then(|first| first.checked_add(number * size)) else {
+            break;
+        };
         let pair = [word(image, at, key), word(image, at, key + 8)];
         let [Some(key), Some(value)] = pair else { break };
         // What was removed has neither.

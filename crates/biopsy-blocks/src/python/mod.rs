@@ -24,9 +24,9 @@ impl Python {
     /// `None`: it runs none.
     pub(crate) fn find(image: &dyn Image) -> Option<Self> {
         let found = variables(image, &Limits::default())?;
-        let warning = found
-            .free_threaded
-            .then(|| "objects of a Python without the interpreter's lock (free-threaded) are not told apart".to_owned());
+        let warning = found.free_threaded.then(|| {
+            "objects of a Python without the interpreter's lock (free-threaded) are not told apart".to_owned()
+        });
         Some(Self { version: found.version.clone(), warning, found })
     }
 

@@ -54,11 +54,19 @@ pub(crate) struct Objects<'i> {
     types: FxHashMap<u64, Option<Type>>,
     found: Vec<(BlockNumber, u32)>,
     owned: Vec<(BlockNumber, u32)>,
+    /// Bytes before the object in each block.
+    heads: Vec<u8>,
 }
 
 impl<'i> Objects<'i> {
-    pub(crate) fn new(image: &'i dyn Image) -> Self {
-        Self { image, types: FxHashMap::default(), found: Vec::new(), owned: Vec::new() }
+    pub(crate) fn new(image: &'i dyn Image, blocks: usize) -> Self {
+        let heads = vec![0; blocks];
+        Self { image, types: FxHashMap::default(), found: Vec::new(), owned: Vec::new(), heads }
+    }
+
+    /// Whether a word that leads so many bytes into a block leads to what is before the object: only lists of the collector do that.
+    pub(crate) fn is_head(&self, number: BlockNumber, offset: u64) -> bool {
+        self.heads.get(number as usize).is_some_and(|head| offset < u64::from(*head))
     }
 
     /// Whether the block is an object: then which of its bytes are no references (the collector links all objects by their heads).
@@ -84,6 +92,9 @@ impl<'i> Objects<'i> {
             (fits && word(offset)? != 0).then_some((offset, of))
         })?;
         self.found.push((number, of.name));
+        if let Some(head) = self.heads.get_mut(number as usize) {
+            *head = offset as u8;
+        }
         match of.role {
             Role::Module => statics.module(word(offset + 16)?),
             Role::Type => statics.class(word(offset + NAME)?, word(offset + DICTIONARY)?),
@@ -124,7 +135,8 @@ impl<'i> Objects<'i> {
         // A type is of a type, and that of one: all of them say so.
         let above = word(at, TYPE)?;
         let top = word(above, TYPE)?;
-        let is_type = |of: u64| word(of, FLAGS).is_some_and(|flags| flags & IS_TYPE != 0 && flags & READY != 0);
+        let is_type =
+            |of: u64| word(of, FLAGS).is_some_and(|flags| flags & IS_TYPE != 0 && flags & READY != 0);
         let flags = word(at, FLAGS)?;
         let bytes = word(at, BYTES)?;
         if !is_type(above) || !is_type(top) || flags & READY == 0 || !(16..LARGEST).contains(&bytes) {

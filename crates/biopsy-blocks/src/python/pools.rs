@@ -10,11 +10,13 @@ use std::ops::Range;
 use biopsy_allocators::UsedBlock;
 use biopsy_image::{Backing, Image, MemoryExt};
 
+/// Bytes of the largest arena.
+const ARENA: u64 = 1 << 20;
 const HEAD: u64 = 48;
 const POOLS: [u64; 2] = [4 << 10, 16 << 10];
 const CLASSES: u32 = 32;
 
-/// Appends the blocks in use, up to `most` in all, and returns where the pools are, by address.
+/// Appends the blocks in use, up to `most` in all, and returns where pools are and have been, by address.
 pub(crate) fn find(
     image: &dyn Image,
     areas: &[Range<u64>],
@@ -45,7 +47,14 @@ pub(crate) fn find(
                 match pool(at, bytes.get(..read).unwrap_or_default()) {
                     Some((size, used)) => {
                         blocks.extend(used);
-                        pools.push(at..at + size);
+                        // Between two pools of an arena there are such that are empty now, in which old objects still lie.
+                        let last = pools.last_mut().filter(|last: &&mut Range<u64>| {
+                            last.start >= mapping.start && at - last.end <= ARENA
+                        });
+                        match last {
+                            Some(last) => last.end = at + size,
+                            None => pools.push(at..at + size),
+                        }
                         at += size;
                     }
                     None => at += POOLS[0],
@@ -70,7 +79,12 @@ fn pool(at: u64, bytes: &[u8]) -> Option<(u64, Vec<UsedBlock>)> {
     let (in_use, class, next, last) = (half(0)?, half(36)?, u64::from(half(40)?), u64::from(half(44)?));
     let size = (class < CLASSES).then_some(u64::from(class + 1) * 16)?;
     let whole = POOLS.into_iter().find(|whole| last + size == *whole)?;
-    if in_use == 0 || next < HEAD + size || next > last + size || (next - HEAD) % size != 0 || !at.is_multiple_of(whole) {
+    if in_use == 0
+        || next < HEAD + size
+        || next > last + size
+        || (next - HEAD) % size != 0
+        || !at.is_multiple_of(whole)
+    {
         return None;
     }
     let count = (next - HEAD) / size;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use biopsy_blocks::NativeHeap;
-use biopsy_dotnet::graph::ObjectIndex;
+use biopsy_dotnet::graph::{ObjectIndex, RootKind};
 
 /// For each block the one before it on the shortest way, or the name of its root.
 enum Before {
@@ -16,18 +16,24 @@ pub(crate) fn ways(heap: &NativeHeap) -> Vec<String> {
     let graph = &heap.graph;
     let mut before: Vec<Option<Before>> = (0..graph.len()).map(|_| None).collect();
     let mut waiting = VecDeque::new();
-    for (object, root) in graph.first_kept() {
-        let root = root.expect("nothing lives by itself");
-        let name = graph.static_at(root.address).map_or(root.kind.name(), |(_, name)| name);
-        before[object.0 as usize] = Some(Before::Root(name.to_owned()));
-        waiting.push_back(object);
-    }
-    while let Some(object) = waiting.pop_front() {
-        for target in graph.references(object).expect("nothing is spilled") {
-            let place = &mut before[target.0 as usize];
-            if place.is_none() {
-                *place = Some(Before::Block(object));
-                waiting.push_back(target);
+    // Words on stacks hold what nothing else does.
+    for on_stack in [false, true] {
+        for (object, root) in graph.first_kept() {
+            let root = root.expect("nothing lives by itself");
+            let place = &mut before[object.0 as usize];
+            if (root.kind == RootKind::Stack) == on_stack && place.is_none() {
+                let name = graph.static_at(root.address).map_or(root.kind.name(), |(_, name)| name);
+                *place = Some(Before::Root(name.to_owned()));
+                waiting.push_back(object);
+            }
+        }
+        while let Some(object) = waiting.pop_front() {
+            for target in graph.references(object).expect("nothing is spilled") {
+                let place = &mut before[target.0 as usize];
+                if place.is_none() {
+                    *place = Some(Before::Block(object));
+                    waiting.push_back(target);
+                }
             }
         }
     }

@@ -41,11 +41,8 @@ pub struct Variables {
 pub fn variables(image: &dyn Image, limits: &Limits) -> Option<Variables> {
     let memory = Memory::new(image, None, CACHED);
     let (found, _) = Module::all(image).find_map(|one| Some((version::find(&memory, &one)?, one)))?;
-    let mut all = Variables {
-        version: found.text.clone(),
-        free_threaded: found.free_threaded,
-        variables: Vec::new(),
-    };
+    let mut all =
+        Variables { version: found.text.clone(), free_threaded: found.free_threaded, variables: Vec::new() };
     let known = found.minor.filter(|minor| layout::KNOWN.contains(minor)).and_then(Layout::of);
     let Some(layout) = known.filter(|_| !found.free_threaded) else { return Some(all) };
     let reading = Reading { objects: Objects::new(&memory, layout, limits), codes: Codes::default(), limits };

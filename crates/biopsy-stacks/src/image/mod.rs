@@ -31,8 +31,8 @@ pub use modules::{CodeModule, LocalFile};
 pub use stacks::{Compiled, Frame, ImageStacks, Place, PlaceHandle, ThreadStack};
 
 pub use crate::symbols::Names;
-pub use variables::{ModuleVariables, variables};
 pub use options::{CompiledFunction, CompiledNames, Options, ResumePoints};
+pub use variables::{ModuleVariables, variables};
 
 use crate::elf::{ElfCache, Limits};
 use crate::unwind::{FoundBy, StackMemory, Surroundings, UserRegisters};

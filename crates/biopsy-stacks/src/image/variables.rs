@@ -144,7 +144,9 @@ fn find(symbols: &[DataSymbol], svma: u64) -> Option<&DataSymbol> {
 fn readable(name: &str) -> String {
     let plain = match name.rsplit_once('.') {
         Some((plain, number))
-            if !plain.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) =>
+            if !plain.is_empty()
+                && !number.is_empty()
+                && number.bytes().all(|byte| byte.is_ascii_digit()) =>
         {
             plain
         }

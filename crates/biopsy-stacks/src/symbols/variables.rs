@@ -45,7 +45,8 @@ pub(crate) fn data_symbols(file: &ElfFile) -> (Vec<DataSymbol>, Vec<DataSymbol>)
     for symbol in rows::<Sym64<LittleEndian>>(&raw) {
         let is_thread = symbol.st_type() == STT_TLS;
         let section = symbol.st_shndx.get(LE);
-        if !is_thread && symbol.st_type() != STT_OBJECT || section == SHN_UNDEF || section.0 >= SHN_LORESERVE {
+        if !is_thread && symbol.st_type() != STT_OBJECT || section == SHN_UNDEF || section.0 >= SHN_LORESERVE
+        {
             continue;
         }
         let is_data = file.sections().get(usize::from(section.0)).is_none_or(|section| {

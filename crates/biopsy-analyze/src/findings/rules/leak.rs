@@ -121,7 +121,9 @@ fn explanation(moments: usize, is_native: bool, is_lost: bool) -> String {
 fn held_by(one: &HolderGrowth) -> String {
     match one.way.first() {
         None if one.held.via == LOST => "lost, nothing points to them".to_owned(),
-        Some(first) if first.via == LOST => format!("lost with the `{}` that keep them, nothing points to those", first.of),
+        Some(first) if first.via == LOST => {
+            format!("lost with the `{}` that keep them, nothing points to those", first.of)
+        }
         _ => format!("held by {}", holder(one)),
     }
 }
@@ -255,7 +257,10 @@ mod tests {
     #[test]
     fn native_blocks_are_named_by_what_they_keep_and_by_the_variable() {
         let title = native("global sessions", [0, 10_000_000]).expect("a finding").title;
-        assert_eq!(title, "Ever more `Session` by `block of 48 bytes` are held by `global sessions`: 10 MB more");
+        assert_eq!(
+            title,
+            "Ever more `Session` by `block of 48 bytes` are held by `global sessions`: 10 MB more"
+        );
         let lost = native("lost", [0, 10_000_000]).expect("a finding");
         assert!(lost.title.contains("are lost, nothing points to them: 10 MB more"), "{}", lost.title);
         assert!(lost.explanation.contains("to which no word leads"), "{}", lost.explanation);

@@ -5,8 +5,8 @@ use crate::findings::allocated::Allocated;
 use crate::findings::evidence::at;
 use crate::findings::finding::{Evidence, FindingId, Reference, Value};
 use crate::findings::incident::Incident;
-use crate::words::{bytes, percent, shorten};
 use crate::trace::function::FunctionHandle;
+use crate::words::{bytes, percent, shorten};
 
 /// Share of all that stays, from which one place is worth naming.
 const ONE_PLACE: f64 = 0.25;
@@ -18,14 +18,16 @@ const GROWN: f64 = 0.3;
 /// Whether the process itself grows: in a recording steadily, else from the first snapshot to the last. `more`: bytes that are held more.
 pub(super) fn memory_grows(incident: &Incident<'_>, more: f64) -> bool {
     let Some(pid) = incident.heaps.last().map(|heap| heap.facts.pid) else { return false };
-    let mut trends = incident.recorded.iter().flat_map(|(_, analysis)| &analysis.metrics.trends).filter(|trend| {
-        let of = trend.key.split(' ').next();
-        trend.table == "processes" && trend.column.starts_with("memory") && of == Some(&pid.to_string())
-    });
+    let mut trends =
+        incident.recorded.iter().flat_map(|(_, analysis)| &analysis.metrics.trends).filter(|trend| {
+            let of = trend.key.split(' ').next();
+            trend.table == "processes" && trend.column.starts_with("memory") && of == Some(&pid.to_string())
+        });
     if trends.clone().next().is_some() {
         return trends.any(|trend| trend.growing);
     }
-    let own = |number: usize| incident.footprints.get(number)?.facts.kernel.map(|kernel| kernel.anonymous as f64);
+    let own =
+        |number: usize| incident.footprints.get(number)?.facts.kernel.map(|kernel| kernel.anonymous as f64);
     match (own(0), incident.footprints.len().checked_sub(1).and_then(own)) {
         (Some(first), Some(last)) => last - first >= more * GROWN,
         _ => true,
