@@ -27,7 +27,8 @@ impl Heap {
         let mut end = 0_u64;
         for block in blocks {
             let block_end = block.start.checked_add(block.size.max(1));
-            let Some(block_end) = block_end.filter(|_| block.start >= end && block.start % 8 == 0) else {
+            let Some(block_end) = block_end.filter(|_| block.start >= end && block.start.is_multiple_of(8))
+            else {
                 continue;
             };
             if starts.len() >= u32::MAX as usize - 1 {

@@ -36,7 +36,7 @@ impl<'i> Rtti<'i> {
 
     /// The type whose objects have this word; `None`: it is no table.
     pub(crate) fn name(&mut self, word: u64) -> Option<Arc<str>> {
-        if word < self.lowest || word >= self.highest || word % 8 != 0 {
+        if word < self.lowest || word >= self.highest || !word.is_multiple_of(8) {
             return None;
         }
         if let Some(known) = self.known.get(&word) {
@@ -78,7 +78,7 @@ impl<'i> Rtti<'i> {
         if info == 0 {
             return told().map(|name| short(&name));
         }
-        if info % 8 != 0 {
+        if !info.is_multiple_of(8) {
             return None;
         }
         self.module(info)?;

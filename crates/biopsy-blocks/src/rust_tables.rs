@@ -40,7 +40,7 @@ impl<'i> RustTables<'i> {
     /// Whether a word may lead to one, for those that are looked at all the time.
     #[inline]
     pub(crate) fn may_be_table(&self, word: u64) -> bool {
-        word >= self.lowest && word < self.highest && word % 8 == 0
+        word >= self.lowest && word < self.highest && word.is_multiple_of(8)
     }
 
     /// The type of a block of so many bytes beside whose address this word is.

@@ -13,12 +13,13 @@ pub(crate) struct InOrder<'i> {
     start: u64,
     bytes: Vec<u8>,
     filled: usize,
-    end: u64,
+    /// Memory ends where the piece ends.
+    is_last: bool,
 }
 
 impl<'i> InOrder<'i> {
     pub(crate) fn new(image: &'i dyn Image) -> Self {
-        Self { image, start: 0, bytes: Vec::new(), filled: 0, end: 0 }
+        Self { image, start: 0, bytes: Vec::new(), filled: 0, is_last: false }
     }
 
     /// The bytes of a range, as many as there are from its beginning on, up to the size of a piece.
@@ -27,15 +28,13 @@ impl<'i> InOrder<'i> {
         let offset = start.wrapping_sub(self.start);
         let held = start >= self.start && offset.saturating_add(size as u64) <= self.filled as u64;
         // What ended where memory ends is not asked for again.
-        if !held
-            && !(start >= self.start
-                && start < self.start.saturating_add(self.filled as u64)
-                && self.end == 1)
-        {
+        let ends_here =
+            self.is_last && (self.start..self.start.saturating_add(self.filled as u64)).contains(&start);
+        if !held && !ends_here {
             self.bytes.resize(PIECE, 0);
             self.start = start;
             self.filled = self.image.read_available(start, &mut self.bytes);
-            self.end = u64::from(self.filled < PIECE);
+            self.is_last = self.filled < PIECE;
         }
         let from = usize::try_from(start.wrapping_sub(self.start)).unwrap_or(usize::MAX);
         let to = from.saturating_add(size).min(self.filled);

@@ -88,8 +88,9 @@ fn blocks(count: u64) -> Vec<UsedBlock> {
 
 /// What holds each block.
 fn holders_of(made: &Made, count: u64) -> Vec<String> {
-    let areas = [HEAP..HEAP + BYTES];
-    let heap = read(made, blocks(count), &areas, Vec::new()).expect("nothing is spilled");
+    let area = HEAP..HEAP + BYTES;
+    let heap =
+        read(made, blocks(count), std::slice::from_ref(&area), Vec::new()).expect("nothing is spilled");
     let ways = holders::ways(&heap).into_iter();
     ways.map(|way| way.split(" → ").next().unwrap_or_default().to_owned()).collect()
 }

@@ -218,6 +218,7 @@ fn addresses_are_placed_in_the_file() {
         address,
         file_size,
         memory_size: file_size + 0x1000,
+        alignment: 1,
     };
     let segments = [load(0x1000, 0, 0x100), load(0x5000, 0x200, 0x80), load(u64::MAX - 1, u64::MAX - 1, 8)];
     assert_eq!(place_of(&segments, 0x5010), Some((0x210, 0x70)));

@@ -117,7 +117,7 @@ impl<'i> Objects<'i> {
     }
 
     fn type_at(&mut self, at: u64, names: &mut Names) -> Option<Type> {
-        if at % 8 != 0 || at < 1 << 16 || at >= 1 << 47 {
+        if !at.is_multiple_of(8) || !(1 << 16..1 << 47).contains(&at) {
             return None;
         }
         if let Some(known) = self.types.get(&at) {

@@ -82,7 +82,7 @@ fn pool(at: u64, bytes: &[u8]) -> Option<(u64, Vec<UsedBlock>)> {
     if in_use == 0
         || next < HEAD + size
         || next > last + size
-        || (next - HEAD) % size != 0
+        || !(next - HEAD).is_multiple_of(size)
         || !at.is_multiple_of(whole)
     {
         return None;
@@ -92,7 +92,8 @@ fn pool(at: u64, bytes: &[u8]) -> Option<(u64, Vec<UsedBlock>)> {
     let mut free = word(8)?;
     let mut frees = 0;
     while free != 0 {
-        let offset = free.checked_sub(at).filter(|offset| *offset >= HEAD && (offset - HEAD) % size == 0)?;
+        let offset =
+            free.checked_sub(at).filter(|offset| *offset >= HEAD && (offset - HEAD).is_multiple_of(size))?;
         let slot = is_free.get_mut(usize::try_from((offset - HEAD) / size).ok()?).filter(|slot| !**slot)?;
         *slot = true;
         frees += 1;
