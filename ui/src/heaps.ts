@@ -104,7 +104,7 @@ function inspections(heap: Heap): Child {
 export function heapFacts(heap: Heap): [string, Child][] {
   return [
     ['Taken', heap.taken_at],
-    ['Runtime', heap.runtime ? `.NET ${heap.runtime}${heap.collector ? `, ${heap.collector} collector` : ''}` : null],
+    ['Runtime', heap.runtime ? `${heap.source === 'blocks' ? '' : '.NET '}${heap.runtime}${heap.collector ? `, ${heap.collector} collector` : ''}` : null],
     ['Seen', heap.source === 'runtime' ? 'reported by the runtime, behind a collection' : 'read from memory, no collection forced'],
     ['Paused', heap.attempts > 0 || heap.pause_ms > 0 ? seconds(heap.pause_ms / 1e3) : null],
   ];

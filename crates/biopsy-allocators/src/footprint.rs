@@ -5,14 +5,36 @@ use std::ops::Range;
 use biopsy_image::Image;
 use biopsy_model::footprint::{AllocatorFacts, Footprint, FootprintPart, MemoryKind};
 
+use crate::kept::{Kept, UsedBlock};
 use crate::parts::{Parts, overlap};
 use crate::{glibc, others};
 
 /// Tells what the memory of an image is for. `managed`: the parts of it that managed runtimes have for their heaps, by address.
 #[must_use]
 pub fn footprint(image: &dyn Image, managed: &[Range<u64>]) -> Footprint {
+    read(image, managed, Kept::default()).footprint
+}
+
+/// What the memory of a process is for, and the blocks of native code.
+#[derive(Debug)]
+pub struct NativeMemory {
+    /// What it is for.
+    pub footprint: Footprint,
+    /// The blocks in use, by address; `None`: no allocator was understood, or there are too many.
+    pub blocks: Option<Vec<UsedBlock>>,
+    /// Memory that the allocators have, used and free, and their bookkeeping in data of modules, by address.
+    pub areas: Vec<Range<u64>>,
+}
+
+/// The same, with all blocks that are in use, up to `most`.
+#[must_use]
+pub fn with_blocks(image: &dyn Image, managed: &[Range<u64>], most: usize) -> NativeMemory {
+    read(image, managed, Kept::up_to(most))
+}
+
+fn read(image: &dyn Image, managed: &[Range<u64>], kept: Kept) -> NativeMemory {
     let parts = Parts::of(image, managed);
-    let read = glibc::read(image, &parts).unwrap_or_default();
+    let read = glibc::read(image, &parts, kept).unwrap_or_default();
     let mut sums = Sums::default();
     for part in parts.iter() {
         let range = [part.mapping.range()];
@@ -39,13 +61,18 @@ pub fn footprint(image: &dyn Image, managed: &[Range<u64>]) -> Footprint {
     for allocator in &allocators {
         sums.add_arenas(allocator);
     }
-    Footprint {
+    let footprint = Footprint {
         pid: image.process().pid,
         parts: sums.into_list(),
         allocators,
         warnings,
         ..Footprint::default()
-    }
+    };
+    let mut areas = read.heaps;
+    areas.extend(read.mapped);
+    areas.extend(read.books);
+    areas.sort_unstable_by_key(|range| range.start);
+    NativeMemory { footprint, blocks: read.kept, areas }
 }
 
 /// Memory by kind.

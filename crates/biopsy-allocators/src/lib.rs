@@ -10,8 +10,10 @@ mod blocks;
 mod footprint;
 pub mod fuzz;
 mod glibc;
+mod kept;
 mod others;
 mod parts;
 mod window;
 
-pub use footprint::footprint;
+pub use footprint::{NativeMemory, footprint, with_blocks};
+pub use kept::UsedBlock;

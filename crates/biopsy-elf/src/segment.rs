@@ -19,6 +19,8 @@ pub struct Segment {
     pub file_size: u64,
     /// Bytes in memory.
     pub memory_size: u64,
+    /// `p_align`: its addresses are multiples of it, as far as its place in the file allows; 0 and 1: of nothing.
+    pub alignment: u64,
 }
 
 impl Segment {
@@ -33,12 +35,13 @@ impl Segment {
             address: raw.p_vaddr.get(LE),
             file_size: raw.p_filesz.get(LE),
             memory_size: raw.p_memsz.get(LE),
+            alignment: raw.p_align.get(LE),
         }
     }
 
-    /// As it is in a file, with this alignment.
+    /// As it is in a file.
     #[must_use]
-    pub fn to_raw(&self, align: u64) -> ProgramHeader64<LittleEndian> {
+    pub fn to_raw(&self) -> ProgramHeader64<LittleEndian> {
         ProgramHeader64 {
             p_type: self.kind.into(),
             p_flags: self.flags.into(),
@@ -47,7 +50,7 @@ impl Segment {
             p_paddr: 0.into(),
             p_filesz: self.file_size.into(),
             p_memsz: self.memory_size.into(),
-            p_align: align.into(),
+            p_align: self.alignment.into(),
         }
     }
 

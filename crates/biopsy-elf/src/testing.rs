@@ -181,8 +181,9 @@ impl ElfBuilder {
         for &(kind, offset, size) in &self.segments {
             let flags = PF_R | PF_W | PF_X;
             let address = self.base.wrapping_add(offset);
-            let segment = Segment { kind, flags, offset, address, file_size: size, memory_size: size };
-            head.extend_from_slice(bytes_of(&segment.to_raw(8)));
+            let segment =
+                Segment { kind, flags, offset, address, file_size: size, memory_size: size, alignment: 8 };
+            head.extend_from_slice(bytes_of(&segment.to_raw()));
         }
         self.contents[..head.len()].copy_from_slice(&head);
         self.contents

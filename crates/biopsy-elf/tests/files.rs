@@ -74,10 +74,11 @@ fn headers_are_written_as_the_specification_has_them() {
     let without = file_header(raw::ET_CORE, 2, (0, 0), 0);
     assert_eq!(bytes_of(&without)[54..], [56_u16, 2, 0, 0, 0].map(u16::to_le_bytes).concat());
     let (flags, offset, address) = (raw::PF_R | raw::PF_X, 0x1000, 0x40_0000);
-    let segment = Segment { kind: PT_LOAD, flags, offset, address, file_size: 7, memory_size: 9 };
+    let segment =
+        Segment { kind: PT_LOAD, flags, offset, address, file_size: 7, memory_size: 9, alignment: 4096 };
     let mut expected = [1_u32, 5].map(u32::to_le_bytes).concat();
     expected.extend([0x1000_u64, 0x40_0000, 0, 7, 9, 4096].map(u64::to_le_bytes).concat());
-    assert_eq!(bytes_of(&segment.to_raw(4096)), expected);
+    assert_eq!(bytes_of(&segment.to_raw()), expected);
     let table = Table { at: 0, row: 56, count: 1 };
     assert_eq!(segments_at(&*expected, table, 1).unwrap(), [segment], "and read back");
 }
@@ -217,6 +218,7 @@ fn addresses_are_placed_in_the_file() {
         address,
         file_size,
         memory_size: file_size + 0x1000,
+        alignment: 1,
     };
     let segments = [load(0x1000, 0, 0x100), load(0x5000, 0x200, 0x80), load(u64::MAX - 1, u64::MAX - 1, 8)];
     assert_eq!(place_of(&segments, 0x5010), Some((0x210, 0x70)));

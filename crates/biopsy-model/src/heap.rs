@@ -110,6 +110,8 @@ words! {
         Memory = "memory",
         /// Told by the runtime after a collection: what was left.
         Runtime = "runtime",
+        /// Blocks of allocators of native code, read from memory; words that look like addresses of blocks are references.
+        Blocks = "blocks",
     }
 }
 

@@ -5,6 +5,7 @@ use biopsy_model::footprint::Blocks;
 use super::chunk::{ALIGNMENT, BACK, Header, SMALLEST};
 use super::find::Layout;
 use crate::blocks::Classes;
+use crate::kept::Kept;
 use crate::window::Window;
 
 /// Chunks that may be the cache of a thread: more than threads, and they are only looked at once.
@@ -45,19 +46,26 @@ impl Caches {
     }
 
     /// What they hold; `classes` learns of it. `left` is how many blocks there can be in all, so that a list that is a circle ends.
-    pub(super) fn count(&self, window: &mut Window<'_>, classes: &mut Classes, left: &mut u64) -> Blocks {
+    pub(super) fn count(
+        &self,
+        window: &mut Window<'_>,
+        classes: &mut Classes,
+        kept: &mut Kept,
+        left: &mut u64,
+    ) -> Blocks {
         let mut cached = Blocks::default();
         for (chunk, layout) in &self.chunks {
             let firsts = chunk + BACK + layout.count * layout.bins;
             let lists: Option<Vec<u64>> = (0..layout.bins).map(|bin| window.word(firsts + bin * 8)).collect();
             // All of them are lists of blocks of their bin's size, or it is no cache.
-            let sizes: Option<Vec<Vec<u64>>> = (0..)
+            let found: Option<Vec<Vec<(u64, u64)>>> = (0..)
                 .zip(lists.unwrap_or_default())
                 .map(|(bin, first)| list(window, first, 0, |size| fits(bin, size), left))
                 .collect();
-            for size in sizes.into_iter().flatten().flatten() {
+            for (chunk, size) in found.into_iter().flatten().flatten() {
                 cached.add(size);
                 classes.is_cached(size);
+                kept.is_cached(chunk);
             }
         }
         cached
@@ -75,21 +83,23 @@ pub(super) fn fast(
     arena: u64,
     layout: Layout,
     classes: &mut Classes,
+    kept: &mut Kept,
     left: &mut u64,
 ) -> Option<Blocks> {
     let mut fast = Blocks::default();
     for bin in 0..layout.fast_count {
         let first = window.word(arena + layout.fast_bins + bin * 8)?;
         let first = if first == 0 { 0 } else { first.checked_add(BACK)? };
-        for size in list(window, first, BACK, |size| fits(bin, size), left)? {
+        for (chunk, size) in list(window, first, BACK, |size| fits(bin, size), left)? {
             fast.add(size);
             classes.is_cached(size);
+            kept.is_cached(chunk);
         }
     }
     Some(fast)
 }
 
-/// Sizes of the chunks of a list that begins with the block at `first`, until a link is 0; `None`: it is no such list. Links lead to
+/// The chunks of a list, with their sizes, that begins with the block at `first`, until a link is 0; `None`: it is no such list. Links lead to
 /// blocks in caches (`link` is 0), to their chunks in fast bins (`link` is [`BACK`]).
 fn list(
     window: &mut Window<'_>,
@@ -97,15 +107,15 @@ fn list(
     link: u64,
     fits: impl Fn(u64) -> bool,
     left: &mut u64,
-) -> Option<Vec<u64>> {
+) -> Option<Vec<(u64, u64)>> {
     let size_of = |window: &mut Window<'_>, block: u64| {
         let header = Header::read(window, block.checked_sub(BACK).filter(|at| at % ALIGNMENT == 0)?)?;
         (fits(header.size) && !header.is_mapped).then_some(header.size)
     };
-    let mut sizes = Vec::new();
+    let mut chunks = Vec::new();
     let mut at = first;
     while at != 0 {
-        sizes.push(size_of(window, at)?);
+        chunks.push((at - BACK, size_of(window, at)?));
         *left = left.checked_sub(1)?;
         let word = window.word(at)?;
         // Since 2.32 a link is mixed with its own address, one that is 0 too (`PROTECT_PTR`).
@@ -118,5 +128,5 @@ fn list(
                 .find(|&next| size_of(window, next).is_some())?,
         };
     }
-    Some(sizes)
+    Some(chunks)
 }

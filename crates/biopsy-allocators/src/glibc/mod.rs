@@ -23,6 +23,7 @@ use self::cache::Caches;
 use self::find::{Arenas, Layout};
 use self::heaps::Heap;
 use crate::blocks::Classes;
+use crate::kept::{Kept, UsedBlock};
 use crate::parts::Parts;
 use crate::window::Window;
 
@@ -34,14 +35,18 @@ pub(crate) struct Read {
     pub(crate) heaps: Vec<Range<u64>>,
     /// Blocks with a mapping of their own, by address.
     pub(crate) mapped: Vec<Range<u64>>,
+    /// The bookkeeping of the main arena, in the data of a module: it leads to free blocks.
+    pub(crate) books: Vec<Range<u64>>,
+    /// The blocks in use, by address, where they were asked for and not too many.
+    pub(crate) kept: Option<Vec<UsedBlock>>,
     pub(crate) warnings: Vec<String>,
 }
 
 /// Reads it; `None`: the process does not use it, or nothing of it was recognised.
-pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>) -> Option<Read> {
+pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: Kept) -> Option<Read> {
     let Arenas { layout, addresses, data } = find::arenas(image)?;
     let parameters = mapped::parameters(image, &data);
-    let mut walk = Walk::new(image, layout);
+    let mut walk = Walk::new(image, layout, kept);
     for (number, &arena) in addresses.iter().enumerate() {
         let Ok(top) = image.read_u64(arena + layout.top) else {
             walk.astray(arena, "its end could not be read");
@@ -61,7 +66,7 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>) -> Option<Read> {
             None => walk.astray(arena, "its heaps could not be told apart"),
         }
     }
-    let cached = walk.caches.count(&mut walk.window, &mut walk.classes, &mut walk.left);
+    let cached = walk.caches.count(&mut walk.window, &mut walk.classes, &mut walk.kept, &mut walk.left);
     let mut mapped = Vec::new();
     let expected = parameters.map(|known| known.mapped);
     let heaps: Vec<Range<u64>> = walk.heaps.into_iter().map(|(start, end)| start..end).collect();
@@ -72,7 +77,8 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>) -> Option<Read> {
         mapped::find(&mut walk.window, part.mapping, &part.runs, &mut mapped);
     }
     let mut blocks = Blocks::default();
-    for &(_, bytes) in &mapped {
+    for &(chunk, bytes) in &mapped {
+        walk.kept.mapped(chunk, bytes);
         blocks.add(bytes);
         walk.classes.used(bytes);
     }
@@ -93,7 +99,9 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>) -> Option<Read> {
     };
     let mut mapped: Vec<Range<u64>> = mapped.into_iter().map(|(at, bytes)| at..at + bytes).collect();
     mapped.sort_by_key(|range| range.start);
-    Some(Read { facts: Some(facts), heaps, mapped, warnings: walk.warnings })
+    let kept = walk.kept.finish();
+    let books = addresses.iter().take(1).map(|arena| *arena..arena.saturating_add(layout.size)).collect();
+    Some(Read { facts: Some(facts), heaps, mapped, books, kept, warnings: walk.warnings })
 }
 
 /// Going through all arenas.
@@ -103,6 +111,7 @@ struct Walk<'i> {
     layout: Layout,
     classes: Classes,
     caches: Caches,
+    kept: Kept,
     /// Blocks that were seen in use: no list of free ones can be longer.
     left: u64,
     arenas: Vec<ArenaFacts>,
@@ -112,13 +121,14 @@ struct Walk<'i> {
 }
 
 impl<'i> Walk<'i> {
-    fn new(image: &'i dyn Image, layout: Layout) -> Self {
+    fn new(image: &'i dyn Image, layout: Layout, kept: Kept) -> Self {
         Self {
             image,
             window: Window::new(image),
             layout,
             classes: Classes::default(),
             caches: Caches::default(),
+            kept,
             left: 0,
             arenas: Vec::new(),
             heaps: BTreeMap::new(),
@@ -143,7 +153,8 @@ impl<'i> Walk<'i> {
             ..ArenaFacts::default()
         };
         for heap in heaps {
-            let walked = walk::walk(&mut self.window, heap, top, &mut self.classes, &mut self.caches);
+            let walked =
+                walk::walk(&mut self.window, heap, top, &mut self.classes, &mut self.caches, &mut self.kept);
             for (sum, more) in [(&mut facts.used, walked.used), (&mut facts.free, walked.free)] {
                 sum.count += more.count;
                 sum.bytes += more.bytes;
@@ -156,7 +167,8 @@ impl<'i> Walk<'i> {
             self.heaps.insert(heap.range.start, heap.range.end);
         }
         self.left = self.left.saturating_add(facts.used.count);
-        let fast = cache::fast(&mut self.window, arena, self.layout, &mut self.classes, &mut self.left);
+        let (classes, kept) = (&mut self.classes, &mut self.kept);
+        let fast = cache::fast(&mut self.window, arena, self.layout, classes, kept, &mut self.left);
         match fast {
             Some(fast) => {
                 facts.fast = fast;

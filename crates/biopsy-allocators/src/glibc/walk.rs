@@ -6,6 +6,7 @@ use super::cache::Caches;
 use super::chunk::{ALIGNMENT, FENCE, Header, SMALLEST};
 use super::heaps::Heap;
 use crate::blocks::Classes;
+use crate::kept::Kept;
 use crate::window::Window;
 
 /// What is in a heap.
@@ -25,6 +26,7 @@ pub(super) fn walk(
     top: u64,
     classes: &mut Classes,
     caches: &mut Caches,
+    kept: &mut Kept,
 ) -> Walked {
     let mut walked = Walked::default();
     let end = if heap.range.contains(&top) { top } else { heap.range.end };
@@ -47,6 +49,7 @@ pub(super) fn walk(
             walked.used.add(header.size);
             classes.used(header.size);
             caches.look_at(chunk, header.size);
+            kept.used(chunk, header.size);
         } else {
             walked.free.add(header.size);
             classes.free(header.size);

@@ -15,8 +15,8 @@ const MOST: f64 = 0.5;
 /// Where most bytes of a type are allocated.
 pub(super) struct Allocated {
     /// `allocated in` the function, shortened, in backticks; with the type, where that is not what is held.
-    pub(super) words: String,
-    pub(super) evidence: Evidence,
+    pub(in crate::findings) words: String,
+    pub(in crate::findings) evidence: Evidence,
 }
 
 /// Where the first of these types that was seen to be allocated is allocated most, or else `likely`, which grew with them. `None`: nobody

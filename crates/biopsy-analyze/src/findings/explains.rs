@@ -53,7 +53,7 @@ const ROWS: &[Row] = &[
     // Who allocates it says more than that there is more of it.
     row(&[KeptAllocations], How::Lowers, &[MemoryGrowth]),
     // Who holds what became more says more than of which type it is.
-    row(&[Leak], How::Lowers, &[GrowingType, ManagedHeapGrowth, MemoryGrowth, TimerGrowth]),
+    row(&[Leak], How::Lowers, &[GrowingType, KeptAllocations, ManagedHeapGrowth, MemoryGrowth, TimerGrowth]),
     row(&[ManagedHeapGrowth, TimerGrowth, HeapFragmentation, FinalizerBlocked], How::Lowers, &[MemoryGrowth]),
     // What is left after collections grows because nothing is finalized any more.
     row(&[FinalizerBlocked], How::Lowers, &[ManagedHeapGrowth]),

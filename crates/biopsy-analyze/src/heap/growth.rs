@@ -74,7 +74,43 @@ const TYPES: usize = 200;
 /// Places that are told.
 const HOLDERS: usize = 20;
 /// Types of the framework are wrapped around the program's own.
-const FRAMEWORK: &[&str] = &["System.", "Microsoft.", "(", "system / "];
+const FRAMEWORK: &[&str] =
+    &["System.", "Microsoft.", "(", "system / ", "std::", "alloc::", "hashbrown::", "block of "];
+/// The same by their whole names: what native blocks look like, and what Python has.
+const BUILT_IN: &[&str] = &[
+    "text",
+    "array of pointers",
+    "list",
+    "list items",
+    "dict",
+    "dict entries",
+    "dict values",
+    "set",
+    "frozenset",
+    "set entries",
+    "tuple",
+    "str",
+    "bytes",
+    "bytearray",
+    "bytearray buffer",
+    "int",
+    "float",
+    "method",
+    "function",
+    "cell",
+    "builtin_function_or_method",
+    "weakref",
+    "collections.deque",
+    "deque block",
+    "collections.OrderedDict",
+    "collections.defaultdict",
+    "collections.Counter",
+    "functools._lru_cache_wrapper",
+    "functools._lru_list_elem",
+    "functools.partial",
+    "weakref.ReferenceType",
+    "_queue.SimpleQueue",
+];
 /// So many steps below what is held the program's own is looked for.
 const OWN_BELOW: usize = 5;
 /// What grew by less than this share of the heap, or than these bytes, is not told.
@@ -267,7 +303,7 @@ impl<'h> Merged<'h> {
     fn own_below(&self, number: u32) -> Option<String> {
         let is_framework = |number: u32| {
             let of = own_of(self.steps[number as usize].1);
-            FRAMEWORK.iter().any(|prefix| of.starts_with(prefix))
+            FRAMEWORK.iter().any(|prefix| of.starts_with(prefix)) || BUILT_IN.contains(&of)
         };
         if !is_framework(number) {
             return None;
@@ -434,6 +470,8 @@ mod tests {
         };
         assert_eq!(keeps("App.View").as_deref(), Some("App.View"));
         assert_eq!(keeps("System.Byte[]"), None, "there is none");
+        assert_eq!(keeps("block of 48 bytes"), None, "a look is no type");
+        assert_eq!(keeps("list items"), None, "nor is what belongs to a list");
         let boxed =
             "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<System.Int32>+AsyncStateMachineBox";
         assert_eq!(keeps(&format!("{boxed}<App+<Send>d__1>")).as_deref(), Some("App+<Send>d__1"));

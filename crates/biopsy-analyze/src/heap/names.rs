@@ -148,6 +148,8 @@ pub(super) fn root_text(graph: &Graph, root: Option<&Root>) -> String {
     match root {
         None => FROZEN.to_owned(),
         Some(root) => match (root.kind, graph.static_at(root.address)) {
+            // What is no static field of a type has a name of its own: a global variable, one on a stack.
+            (_, Some((of, field))) if of.name.is_empty() => field.to_owned(),
             (RootKind::Static, Some((of, field))) => format!("static {}.{field}", of.name),
             (kind, _) => kind.name().to_owned(),
         },

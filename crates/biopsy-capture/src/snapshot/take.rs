@@ -28,8 +28,11 @@ pub(crate) fn take(how: &How, info: &ProcessInfo) -> Result<Taken, Failure> {
             if how.from == From::Auto && info.runtime.kind != RuntimeKind::DotNet =>
         {
             let options = FreezeOptions { max_pause: how.max_pause, ..FreezeOptions::default() };
-            let footprint = snapshot::take_footprint(&info.key, &options).map_err(|error| failure(&error))?;
-            Ok((None, Some(footprint)))
+            // Runtimes with heaps of their own hold native blocks by pointers that are not always words.
+            let wants_blocks = matches!(info.runtime.kind, RuntimeKind::Native | RuntimeKind::Python);
+            let taken = snapshot::take_footprint(&info.key, &options, wants_blocks);
+            let (heap, footprint) = taken.map_err(|error| failure(&error))?;
+            Ok((heap, Some(footprint)))
         }
         Err(error) if how.from == From::Auto && error.may_ask_the_runtime() => {
             let (graph, mut facts) = ask(how, info).map_err(|second| {

@@ -67,7 +67,8 @@ pub(super) fn read(
 
 /// Takes one program header; `false` when it contradicts itself.
 fn entry_of(segment: Segment, headers: &mut Headers) -> bool {
-    let Segment { kind, flags, offset, address: start, file_size: in_file, memory_size: in_memory } = segment;
+    let Segment { kind, flags, offset, address: start, file_size: in_file, memory_size: in_memory, .. } =
+        segment;
     match kind {
         PT_NOTE => headers.notes.push((offset, in_file)),
         PT_LOAD if in_memory > 0 || in_file > 0 => {

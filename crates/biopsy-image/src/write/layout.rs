@@ -66,7 +66,7 @@ impl Layout {
         let count = u16::try_from(segments).unwrap_or(PN_XNUM);
         let section = if many { (section_at, 1) } else { (0, 0) };
         header.extend_from_slice(bytes_of(&file_header(ET_CORE, count, section, 0)));
-        let mut put = |segment: Segment, align| header.extend_from_slice(bytes_of(&segment.to_raw(align)));
+        let mut put = |segment: Segment| header.extend_from_slice(bytes_of(&segment.to_raw()));
         let note = |offset, file_size| Segment {
             kind: PT_NOTE,
             flags: PF_R,
@@ -74,8 +74,9 @@ impl Layout {
             address: 0,
             file_size,
             memory_size: 0,
+            alignment: 4,
         };
-        put(note(headers, notes_size), 4);
+        put(note(headers, notes_size));
         for (piece, &offset) in pieces.iter().zip(&offsets) {
             let load = Segment {
                 kind: PT_LOAD,
@@ -84,10 +85,11 @@ impl Layout {
                 address: piece.range.start,
                 file_size: if matches!(piece.state, State::Present(..)) { piece.size() } else { 0 },
                 memory_size: piece.size(),
+                alignment: PAGE_SIZE,
             };
-            put(load, PAGE_SIZE);
+            put(load);
         }
-        put(note(end_note, END_NOTE_SIZE), 4);
+        put(note(end_note, END_NOTE_SIZE));
         if many {
             header.extend_from_slice(bytes_of(&section_header(segments)));
         }

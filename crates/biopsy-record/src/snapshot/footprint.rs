@@ -1,9 +1,12 @@
 //! Where the memory of a living process went.
 
 use std::ops::Range;
-use std::time::SystemTime;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
 
+use biopsy_dotnet::graph::Graph;
 use biopsy_model::footprint::{Footprint, KernelSums};
+use biopsy_model::heap::HeapFacts;
 use biopsy_model::{Pid, ProcessKey};
 use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{self, FreezeError, FreezeOptions, FrozenProcess};
@@ -13,17 +16,24 @@ use super::SnapshotError;
 /// Bytes of `/proc/PID/status`.
 const STATUS: usize = 64 << 10;
 
-/// Freezes the process, looks where its memory went, lets it go.
+/// Freezes the process, looks where its memory went, lets it go. With `wants_blocks` also: what the blocks of native code are, and who
+/// holds them.
 ///
 /// # Errors
 /// [`SnapshotError::Freeze`].
-pub fn take_footprint(key: &ProcessKey, options: &FreezeOptions) -> Result<Footprint, SnapshotError> {
+pub fn take_footprint(
+    key: &ProcessKey,
+    options: &FreezeOptions,
+    wants_blocks: bool,
+) -> Result<(Option<(Graph, HeapFacts)>, Footprint), SnapshotError> {
     let plan = freeze::plan(std::slice::from_ref(key), options)?;
     let when = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let pid = key.pid;
+    let started = Instant::now();
     let process = freeze::freeze(plan, options)?.pop().ok_or(FreezeError::Ended { pid })?;
     let pause = process.pause();
-    let mut footprint = of(&process, &[]);
+    let (mut footprint, mut heap) =
+        if wants_blocks { with_blocks(&process) } else { (of(&process, &[]), None) };
     if process.ended_with_process() {
         return Err(FreezeError::Ended { pid }.into());
     }
@@ -34,7 +44,30 @@ pub fn take_footprint(key: &ProcessKey, options: &FreezeOptions) -> Result<Footp
     footprint.warnings.extend(process.release().warnings.iter().map(ToString::to_string));
     footprint.taken_at_unix_seconds = when.as_secs_f64();
     footprint.pause_ms = pause.stopped.as_secs_f64() * 1e3;
-    Ok(footprint)
+    if let Some((_, facts)) = &mut heap {
+        facts.taken_at_unix_seconds = footprint.taken_at_unix_seconds;
+        facts.pause_ms = footprint.pause_ms;
+        facts.all_pauses_ms = footprint.pause_ms;
+        facts.attempts = 1;
+        facts.frozen_ms = started.elapsed().as_secs_f64() * 1e3;
+    }
+    Ok((heap, footprint))
+}
+
+/// The same with what the blocks of native code are and who holds them, where their allocator is understood.
+fn with_blocks(process: &FrozenProcess) -> (Footprint, Option<(Graph, HeapFacts)>) {
+    let pid = process.key().pid;
+    let memory = biopsy_allocators::with_blocks(process, &[], biopsy_blocks::MOST_BLOCKS);
+    let mut footprint = Footprint { pid, kernel: kernel_sums(pid), ..memory.footprint };
+    let Some(blocks) = memory.blocks.filter(|blocks| !blocks.is_empty()) else { return (footprint, None) };
+    let folders = vec![PathBuf::from(format!("/proc/{pid}/root")), PathBuf::from("/")];
+    match biopsy_blocks::read(process, blocks, &memory.areas, folders) {
+        Ok(heap) => (footprint, Some((heap.graph, HeapFacts { pid, ..heap.facts }))),
+        Err(error) => {
+            footprint.warnings.push(format!("what the blocks are could not be told: {error}"));
+            (footprint, None)
+        }
+    }
 }
 
 /// Of a frozen process, of whose memory these parts are heaps of a managed runtime.

@@ -18,7 +18,10 @@ pub(super) fn heap(page: &mut Page, summary: &HeapSummary, top: usize, options: 
     let facts = &summary.facts;
     let mut about = vec![name_and_pid(&summary.name, facts.pid)];
     if !facts.runtime.is_empty() {
-        about.push(format!(".NET {}", facts.runtime));
+        about.push(match facts.source {
+            HeapSource::Blocks => facts.runtime.clone(),
+            _ => format!(".NET {}", facts.runtime),
+        });
     }
     if !facts.collector.as_str().is_empty() {
         about.push(format!("{} collector", facts.collector.as_str()));

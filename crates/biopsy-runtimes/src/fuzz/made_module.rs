@@ -104,6 +104,7 @@ fn file(symbols: &[(String, u64)]) -> Vec<u8> {
         address: at,
         file_size: size,
         memory_size: size,
+        alignment: 8,
         flags: PF_R,
     };
     let segments = [
@@ -113,7 +114,7 @@ fn file(symbols: &[(String, u64)]) -> Vec<u8> {
     ];
     let mut bytes = bytes_of(&file_header(ET_DYN, HEADERS as u16, (0, 0), 0)).to_vec();
     for segment in segments {
-        bytes.extend_from_slice(bytes_of(&segment.to_raw(8)));
+        bytes.extend_from_slice(bytes_of(&segment.to_raw()));
     }
     for part in [dynamic, table, names] {
         bytes.extend(part);

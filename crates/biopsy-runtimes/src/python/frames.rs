@@ -85,7 +85,7 @@ impl PythonFrame {
         self.code.file.ends_with("/threading.py") && names.contains(&name)
     }
 
-    fn slot(&self, objects: &Objects<'_, '_>, index: u64) -> Option<u64> {
+    pub(super) fn slot(&self, objects: &Objects<'_, '_>, index: u64) -> Option<u64> {
         objects.pointer(self.at, objects.layout.frame_locals.checked_add(index.checked_mul(8)?)?)
     }
 

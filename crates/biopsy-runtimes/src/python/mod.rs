@@ -22,6 +22,7 @@ mod sampled;
 mod task_locks;
 mod tasks;
 mod threads;
+mod variables;
 mod version;
 mod waits;
 
@@ -34,6 +35,7 @@ use pools::Pools;
 use reading::Reading;
 pub use sampled::{Call, FoundPython, FrameWalk, RawFrame, RawStack, Run, SampledPython, find};
 use threads::SystemThreads;
+pub use variables::{Variable, Variables, variables};
 pub(crate) use version::Found as Version;
 
 use crate::{

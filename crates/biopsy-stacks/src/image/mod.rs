@@ -18,6 +18,7 @@ mod modules;
 mod names;
 mod options;
 mod stacks;
+mod variables;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ pub use stacks::{Compiled, Frame, ImageStacks, Place, PlaceHandle, ThreadStack};
 
 pub use crate::symbols::Names;
 pub use options::{CompiledFunction, CompiledNames, Options, ResumePoints};
+pub use variables::{ModuleVariables, variables};
 
 use crate::elf::{ElfCache, Limits};
 use crate::unwind::{FoundBy, StackMemory, Surroundings, UserRegisters};

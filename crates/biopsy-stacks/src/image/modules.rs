@@ -354,7 +354,7 @@ fn may_be_managed(path: &[u8]) -> bool {
     path.starts_with(b"/memfd:doublemapper") || path.to_ascii_lowercase().ends_with(b".dll")
 }
 
-fn file_module(
+pub(super) fn file_module(
     image: &dyn Image,
     options: &Options<'_>,
     cache: &ElfCache,

@@ -19,6 +19,7 @@ mod plt;
 mod problem;
 mod source;
 mod table;
+mod variables;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +43,8 @@ use kallsyms::Kallsyms;
 use perf_map::PerfMap;
 
 pub(crate) use call_names::CallNames;
-pub(crate) use table::find_data;
+pub(crate) use table::{SymbolTable, find_data};
+pub(crate) use variables::{DataSymbol, data_symbols, full_or_dynamic};
 
 pub(crate) use dwarf::fuzz as fuzz_dwarf;
 pub(crate) use perf_map::fuzz as fuzz_perf_map;

@@ -7,6 +7,9 @@ use crate::findings::incident::Incident;
 use crate::heap::growth::{Growth, HolderGrowth, grown};
 use crate::heap::text_of;
 use crate::words::{bytes, number, percent};
+use biopsy_model::heap::HeapSource;
+
+mod native;
 
 /// Fewer snapshots cannot tell what grows from what grew once.
 const SNAPSHOTS: usize = 3;
@@ -19,6 +22,7 @@ const LISTED: usize = 3;
 pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let growth =
         incident.growth.filter(|growth| growth.is_one_process && growth.moments.len() >= SNAPSHOTS)?;
+    let is_native = incident.heaps.last().is_some_and(|heap| heap.facts.source == HeapSource::Blocks);
     let alive = growth.moments.last()?.bytes.max(1);
     let is_leak = |one: &&HolderGrowth| {
         let more = grown(&one.retained);
@@ -27,19 +31,32 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let mut all = growth.holders.iter().filter(is_leak);
     let first = all.next()?;
     let more = grown(&first.retained) as f64;
-    let holder = holder(first);
+    // What is kept and let go again and again is more at three moments by chance, once in six times.
+    if is_native && !native::memory_grows(incident, more) {
+        return None;
+    }
+    let held = held_by(first);
     let evidence = std::iter::once(first)
         .chain(all)
         .take(LISTED)
         .map(|one| fact(sentence(growth, one), Some(Value::Bytes(grown(&one.retained) as f64))));
     let mut evidence: Vec<_> = evidence.collect();
     let types: Vec<&str> = first.keeps.as_deref().into_iter().chain([first.held.of.as_str()]).collect();
-    let allocated = allocated::of_types(incident, &types, grown_with(growth, first));
+    let allocated = if is_native {
+        native::allocated(incident)
+    } else {
+        allocated::of_types(incident, &types, grown_with(growth, first))
+    };
     let by = allocated.as_ref().map_or(String::new(), |by| format!(", {}", by.words));
-    let mut next_steps = steps(&[
-        "look who adds to the holder that is named, and who should remove from it",
-        "is it a cache? Then look for its bound, and take another snapshot when that should be reached",
-    ]);
+    let is_lost = first.way.is_empty() && first.held.via == LOST;
+    let mut next_steps = if is_lost {
+        steps(&["look on which way out of the function that allocates them nobody gives them back"])
+    } else {
+        steps(&[
+            "look who adds to the holder that is named, and who should remove from it",
+            "is it a cache? Then look for its bound, and take another snapshot when that should be reached",
+        ])
+    };
     match allocated {
         Some(allocated) => evidence.insert(1, allocated.evidence),
         None => next_steps.push(
@@ -51,12 +68,8 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
         id: FindingId::Leak,
         severity: Severity::Warning,
         impact: (more / alive as f64).clamp(0.0, 1.0),
-        title: format!("Ever more {} are held by {holder}: {} more{by}", what(first), bytes(more)),
-        explanation: format!(
-            "In each of {} snapshots the same holder keeps more objects than in the one before, and not more slowly towards the end. They \
-             were reachable each time, so no collection can free them. A cache that is still far from its bound looks the same.",
-            growth.moments.len()
-        ),
+        title: format!("Ever more {} are {held}: {} more{by}", what(first), bytes(more)),
+        explanation: explanation(growth.moments.len(), is_native, is_lost),
         evidence,
         next_steps,
     })
@@ -76,18 +89,57 @@ fn what(one: &HolderGrowth) -> String {
     }
 }
 
+/// What blocks that nothing leads to hang on.
+const LOST: &str = "lost";
+/// Roots with names of their own begin with these.
+const NAMED: &[&str] = &["static ", "global ", "thread static ", "variable "];
+
+fn is_named(via: &str) -> bool {
+    NAMED.iter().any(|prefix| via.starts_with(prefix))
+}
+
+fn explanation(moments: usize, is_native: bool, is_lost: bool) -> String {
+    if is_lost {
+        return format!(
+            "In each of {moments} snapshots there are more blocks in use than in the one before to which no word leads in all memory \
+             that was looked through: who had them let go of them without giving them back. A program that hides its pointers (mixes them with \
+             other bits) looks the same."
+        );
+    }
+    let first = format!(
+        "In each of {moments} snapshots the same holder keeps more objects than in the one before, and not more slowly towards the end."
+    );
+    let why = if is_native {
+        "Something leads to them, so nobody has lost them. What holds them is told by words that look like addresses."
+    } else {
+        "They were reachable each time, so no collection can free them."
+    };
+    format!("{first} {why} A cache that is still far from its bound looks the same.")
+}
+
+/// How what leaks is kept, for a sentence.
+fn held_by(one: &HolderGrowth) -> String {
+    match one.way.first() {
+        None if one.held.via == LOST => "lost, nothing points to them".to_owned(),
+        Some(first) if first.via == LOST => {
+            format!("lost with the `{}` that keep them, nothing points to those", first.of)
+        }
+        _ => format!("held by {}", holder(one)),
+    }
+}
+
 /// What holds, in short: the root that is named, or the type.
 fn holder(one: &HolderGrowth) -> String {
     // One of several ways is not the holder. But what they lead to together is: it alone holds what became more.
     if !one.one_way.is_empty() {
         let Some(shared) = one.way.first() else { return "more than one holder".to_owned() };
-        let by = one.one_way.first().filter(|root| root.via.starts_with("static "));
+        let by = one.one_way.first().filter(|root| is_named(&root.via));
         let by = by.map_or(String::new(), |root| format!(", `{}`", root.via));
         return format!("`{}` (itself held by more than one{by})", shared.of);
     }
     match one.way.as_slice() {
         [] => format!("`{}`", one.held.via),
-        [first, ..] if first.via.starts_with("static ") => format!("`{}`", first.via),
+        [first, ..] if is_named(&first.via) => format!("`{}`", first.via),
         [.., last] => format!("`{}`", last.of),
     }
 }
@@ -169,6 +221,55 @@ mod tests {
         growth.holders[0].way = Vec::new();
         let title = found(&growth).expect("a finding").title;
         assert!(title.contains("are held by more than one holder: "), "{title}");
+    }
+
+    /// Of native blocks that grow under this root, with this much memory of the process at the first and at the last snapshot.
+    fn native(via: &str, own_memory: [u64; 2]) -> Option<Finding> {
+        use crate::footprint::FootprintSummary;
+        use crate::heap::HeapSummary;
+        use biopsy_model::footprint::{Footprint, KernelSums};
+        use biopsy_model::heap::HeapFacts;
+        let mut growth = growth(&[5_000_000, 10_000_000, 15_000_000], true);
+        let one = &mut growth.holders[0];
+        let step = |via: &str, of: &str| Step { via: via.to_owned(), of: of.to_owned(), times: 1 };
+        (one.way, one.held) = (Vec::new(), step(via, "block of 48 bytes"));
+        one.keeps = Some("Session".to_owned());
+        let heap = HeapSummary {
+            facts: HeapFacts { source: HeapSource::Blocks, ..HeapFacts::default() },
+            ..HeapSummary::default()
+        };
+        let footprint = |anonymous| FootprintSummary {
+            facts: Footprint {
+                kernel: Some(KernelSums { anonymous, ..KernelSums::default() }),
+                ..Footprint::default()
+            },
+            ..FootprintSummary::default()
+        };
+        let footprints = own_memory.map(footprint);
+        find(&Incident {
+            recorded: None,
+            heaps: std::slice::from_ref(&heap),
+            growth: Some(&growth),
+            footprints: &footprints,
+        })
+    }
+
+    #[test]
+    fn native_blocks_are_named_by_what_they_keep_and_by_the_variable() {
+        let title = native("global sessions", [0, 10_000_000]).expect("a finding").title;
+        assert_eq!(
+            title,
+            "Ever more `Session` by `block of 48 bytes` are held by `global sessions`: 10 MB more"
+        );
+        let lost = native("lost", [0, 10_000_000]).expect("a finding");
+        assert!(lost.title.contains("are lost, nothing points to them: 10 MB more"), "{}", lost.title);
+        assert!(lost.explanation.contains("to which no word leads"), "{}", lost.explanation);
+    }
+
+    #[test]
+    fn what_is_filled_and_emptied_again_in_a_process_that_does_not_grow_is_no_leak() {
+        assert!(native("global sessions", [50_000_000, 52_999_999]).is_none());
+        assert!(native("global sessions", [50_000_000, 53_000_000]).is_some());
     }
 
     #[test]

@@ -1,0 +1,81 @@
+//! Blocks that nothing leads to: each that nobody refers to is a root of its own, and one of each circle.
+
+use biopsy_dotnet::graph::{Bits, RootKind};
+
+use crate::edges::Edges;
+use crate::heap::Heap;
+use crate::roots::Found;
+
+/// What they are called.
+pub(crate) const LOST: &str = "lost";
+
+/// Adds a root for each. With a stack of 4 bytes for each block that waits, so circles and chains of any length are harmless.
+pub(crate) fn find(heap: &Heap, edges: &Edges, found: &mut Found) {
+    let mut reached = Bits::new(heap.len());
+    let mut waiting: Vec<u32> = Vec::new();
+    for root in &found.list {
+        reach(root.block, edges, &mut reached, &mut waiting);
+    }
+    let mut referred_to = Bits::new(heap.len());
+    let unreached = |reached: &Bits, number: &u32| !reached.contains(*number as usize);
+    let all = || 0..heap.len() as u32;
+    for number in all().filter(|number| unreached(&reached, number)) {
+        for target in edges.of(number).iter().filter(|target| **target != number) {
+            referred_to.insert(*target as usize);
+        }
+    }
+    let heads: Vec<u32> = all()
+        .filter(|number| unreached(&reached, number) && !referred_to.contains(*number as usize))
+        .collect();
+    for head in heads {
+        found.add_named(head, RootKind::Other, LOST, heap.start(head).unwrap_or_default(), 0);
+        reach(head, edges, &mut reached, &mut waiting);
+    }
+    for number in all() {
+        if unreached(&reached, &number) {
+            found.add_named(number, RootKind::Other, LOST, heap.start(number).unwrap_or_default(), 0);
+            reach(number, edges, &mut reached, &mut waiting);
+        }
+    }
+}
+
+fn reach(from: u32, edges: &Edges, reached: &mut Bits, waiting: &mut Vec<u32>) {
+    if reached.insert(from as usize) {
+        waiting.push(from);
+    }
+    while let Some(number) = waiting.pop() {
+        for target in edges.of(number) {
+            if reached.insert(*target as usize) {
+                waiting.push(*target);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use biopsy_allocators::UsedBlock;
+
+    use super::*;
+
+    /// Blocks with what they refer to, and the blocks that roots refer to; which are lost.
+    fn lost(blocks: &[&[u32]], roots: &[u32]) -> Vec<u32> {
+        let used = (0..blocks.len() as u64).map(|number| UsedBlock { start: 0x1000 + number * 64, size: 56 });
+        let heap = Heap::new(used.collect());
+        let edges = Edges::made(blocks);
+        let mut found = Found::default();
+        roots.iter().for_each(|root| found.add_named(*root, RootKind::Static, "global all", 8, 0));
+        let before = found.list.len();
+        find(&heap, &edges, &mut found);
+        found.list[before..].iter().map(|root| root.block).collect()
+    }
+
+    #[test]
+    fn what_nobody_refers_to_and_one_of_each_circle_are_lost() {
+        assert!(lost(&[&[1], &[2], &[]], &[0]).is_empty());
+        assert_eq!(lost(&[&[1], &[2], &[]], &[1]), [0]);
+        assert_eq!(lost(&[&[0]], &[]), [0], "it refers to itself");
+        assert_eq!(lost(&[&[], &[2], &[1], &[1]], &[0]), [3], "a circle below one that nobody refers to");
+        assert_eq!(lost(&[&[], &[2], &[1]], &[0]), [1], "a circle");
+    }
+}

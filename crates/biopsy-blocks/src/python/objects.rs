@@ -1,0 +1,169 @@
+//! Of which Python type a block is.
+//!
+//! ```text
+//! block ─► [16: dictionary and values, or weak references] [16: head for the collector] object: 0 references  8 type
+//! type:  8 its type  24 name  32 bytes  168 flags  264 dictionary
+//! ```
+
+use std::ops::Range;
+
+use biopsy_image::{Image, MemoryExt};
+use rustc_hash::FxHashMap;
+
+use super::names::Statics;
+use crate::heap::{BlockNumber, Heap};
+use crate::kinds::Names;
+
+const TYPE: u64 = 8;
+const NAME: u64 = 24;
+const BYTES: u64 = 32;
+const FLAGS: u64 = 168;
+const DICTIONARY: u64 = 264;
+/// `Py_TPFLAGS_READY`, `_HAVE_GC`, `_TYPE_SUBCLASS`, `_MANAGED_DICT`, `_MANAGED_WEAKREF`.
+const READY: u64 = 1 << 12;
+const COLLECTED: u64 = 1 << 14;
+const IS_TYPE: u64 = 1 << 31;
+const BEFORE: u64 = 1 << 4 | 1 << 3;
+/// Longest name of a type, in bytes, and bytes of the largest object.
+const LONGEST: usize = 200;
+const LARGEST: u64 = 1 << 20;
+/// Words that are remembered.
+const REMEMBERED: usize = 1 << 20;
+
+/// What its objects have that is worth a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    Module,
+    /// Its objects are types.
+    Type,
+    /// A block that belongs to an object alone: where its address is, and what it is.
+    Owner(&'static [(u64, &'static str)]),
+    Other,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Type {
+    name: u32,
+    flags: u64,
+    role: Role,
+}
+
+/// Types by their addresses, and blocks of which the type is known.
+pub(crate) struct Objects<'i> {
+    image: &'i dyn Image,
+    types: FxHashMap<u64, Option<Type>>,
+    found: Vec<(BlockNumber, u32)>,
+    owned: Vec<(BlockNumber, u32)>,
+    /// Bytes before the object in each block.
+    heads: Vec<u8>,
+}
+
+impl<'i> Objects<'i> {
+    pub(crate) fn new(image: &'i dyn Image, blocks: usize) -> Self {
+        let heads = vec![0; blocks];
+        Self { image, types: FxHashMap::default(), found: Vec::new(), owned: Vec::new(), heads }
+    }
+
+    /// Whether a word that leads so many bytes into a block leads to what is before the object: only lists of the collector do that.
+    pub(crate) fn is_head(&self, number: BlockNumber, offset: u64) -> bool {
+        self.heads.get(number as usize).is_some_and(|head| offset < u64::from(*head))
+    }
+
+    /// Whether the block is an object: then which of its bytes are no references (the collector links all objects by their heads).
+    pub(crate) fn object(
+        &mut self,
+        number: BlockNumber,
+        bytes: &[u8],
+        heap: &Heap,
+        names: &mut Names,
+        statics: &mut Statics,
+    ) -> Option<Range<u64>> {
+        let word = |offset: u64| {
+            let offset = usize::try_from(offset).ok()?;
+            bytes.get(offset..offset.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes)
+        };
+        let (offset, of) = [0_u64, 16, 32].into_iter().find_map(|offset| {
+            let of = self.type_at(word(offset + TYPE)?, names)?;
+            let fits = match offset {
+                0 => of.flags & COLLECTED == 0,
+                16 => of.flags & COLLECTED != 0,
+                _ => of.flags & COLLECTED != 0 && of.flags & BEFORE != 0,
+            };
+            (fits && word(offset)? != 0).then_some((offset, of))
+        })?;
+        self.found.push((number, of.name));
+        if let Some(head) = self.heads.get_mut(number as usize) {
+            *head = offset as u8;
+        }
+        match of.role {
+            Role::Module => statics.module(word(offset + 16)?),
+            Role::Type => statics.class(word(offset + NAME)?, word(offset + DICTIONARY)?),
+            Role::Owner(owned) => {
+                for (place, what) in owned {
+                    let block = word(offset + place).and_then(|at| heap.find(at));
+                    if let Some(block) = block.filter(|block| *block != number) {
+                        self.owned.push((block, names.number(what)));
+                    }
+                }
+            }
+            Role::Other => {}
+        }
+        Some(offset.saturating_sub(16)..offset)
+    }
+
+    /// Blocks with the names of their types.
+    pub(crate) fn take_found(&mut self) -> impl Iterator<Item = (BlockNumber, u32)> + use<> {
+        std::mem::take(&mut self.found).into_iter().chain(std::mem::take(&mut self.owned))
+    }
+
+    fn type_at(&mut self, at: u64, names: &mut Names) -> Option<Type> {
+        if !at.is_multiple_of(8) || !(1 << 16..1 << 47).contains(&at) {
+            return None;
+        }
+        if let Some(known) = self.types.get(&at) {
+            return *known;
+        }
+        let of = self.read(at, names);
+        if self.types.len() < REMEMBERED {
+            self.types.insert(at, of);
+        }
+        of
+    }
+
+    fn read(&self, at: u64, names: &mut Names) -> Option<Type> {
+        let word = |at: u64, offset: u64| self.image.read_u64(at.checked_add(offset)?).ok();
+        // A type is of a type, and that of one: all of them say so.
+        let above = word(at, TYPE)?;
+        let top = word(above, TYPE)?;
+        let is_type =
+            |of: u64| word(of, FLAGS).is_some_and(|flags| flags & IS_TYPE != 0 && flags & READY != 0);
+        let flags = word(at, FLAGS)?;
+        let bytes = word(at, BYTES)?;
+        if !is_type(above) || !is_type(top) || flags & READY == 0 || !(16..LARGEST).contains(&bytes) {
+            return None;
+        }
+        let name = name_at(self.image, word(at, NAME)?)?;
+        let role = match name.as_str() {
+            "module" => Role::Module,
+            _ if flags & IS_TYPE != 0 => Role::Type,
+            "list" => Role::Owner(&[(24, "list items")]),
+            "dict" | "collections.OrderedDict" | "collections.defaultdict" | "collections.Counter" => {
+                Role::Owner(&[(32, "dict entries"), (40, "dict values")])
+            }
+            "bytearray" => Role::Owner(&[(32, "bytearray buffer")]),
+            "set" | "frozenset" => Role::Owner(&[(40, "set entries")]),
+            "collections.deque" => Role::Owner(&[(24, "deque block"), (32, "deque block")]),
+            _ => Role::Other,
+        };
+        Some(Type { name: names.number(&name), flags, role })
+    }
+}
+
+/// A name in the program's own text: an identifier, with modules before it.
+pub(super) fn name_at(image: &dyn Image, at: u64) -> Option<String> {
+    let mut bytes = [0; LONGEST];
+    let read = image.read_available(at, &mut bytes);
+    let end = bytes.get(..read)?.iter().position(|byte| *byte == 0).filter(|end| *end > 0)?;
+    let name = std::str::from_utf8(bytes.get(..end)?).ok()?;
+    name.chars().all(|one| !one.is_control()).then(|| name.to_owned())
+}
