@@ -54,7 +54,7 @@ pub(crate) enum Command {
     Snapshot(SnapshotArgs),
     Heap(HeapArgs),
     Stacks(StacksArgs),
-    /// Report on a recording (also one that was cut short), a core or minidump of any writer, or a perf.data file.
+    /// Report on a recording (also one that was cut short), a core or minidump of any writer, a perf.data file or a profile of pprof.
     Analyze(AnalyzeArgs),
     Compare(CompareArgs),
     Explain(ExplainArgs),
@@ -89,8 +89,8 @@ pub(crate) enum Command {
 /// Arguments of `analyze`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, or a perf.data file. Several of one incident
-    /// become one report: dumps of one process at several moments tell who is stuck.
+    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, a perf.data file, or a profile of pprof. Several of
+    /// one incident become one report: dumps of one process at several moments tell who is stuck.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Write the report as a page for a browser.
@@ -109,7 +109,7 @@ pub(crate) struct AnalyzeArgs {
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// A bundle, a recording's folder, a perf.data file; for heaps a core, too.
+    /// A bundle, a recording's folder, a perf.data file, a profile of pprof; for heaps a core, too.
     pub(crate) file: PathBuf,
     /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits; for heaps: gcdump, heapsnapshot.
     #[arg(long, value_name = "FORMAT")]
