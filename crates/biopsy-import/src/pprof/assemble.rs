@@ -11,13 +11,13 @@ use biopsy_model::timeline::{
 };
 use biopsy_model::{Avma, BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey, Tid};
 
-use super::Cut;
 use super::error::PprofError;
 use super::kinds::{self, Kinds};
 use super::limits::Limits;
 use super::places::Places;
 use super::profile::Profile;
 use super::spread::{each, spread};
+use super::unpack::Cut;
 use super::wire::{Fields, Value};
 
 /// Numbers of a sample that are looked at.

@@ -30,6 +30,7 @@ mod limits;
 mod places;
 mod profile;
 mod spread;
+mod unpack;
 mod wire;
 
 #[cfg(test)]
@@ -45,9 +46,8 @@ use flate2::bufread::MultiGzDecoder;
 use crate::ImportError;
 pub use error::PprofError;
 pub use limits::Limits;
+use unpack::{Cut, GZIP, unpack};
 
-/// First bytes of what gzip packed.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// So much of a file is looked at to tell what it is.
 const HEAD: u64 = 4_096;
 
@@ -86,34 +86,6 @@ pub fn read_bytes(bytes: &[u8], limits: &Limits) -> Result<Capture, PprofError> 
         // A slice is read without errors; what gzip says is in `cut`.
         Err(_) => Err(PprofError::Empty),
     }
-}
-
-/// Why not all of a file is read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Cut {
-    /// gzip says so.
-    Packed(String),
-    /// It is larger than this.
-    Limit(u64),
-}
-
-/// The bytes, unpacked, and why they end early.
-fn unpack(mut from: impl std::io::BufRead, limits: &Limits) -> std::io::Result<(Vec<u8>, Option<Cut>)> {
-    let packed = from.fill_buf()?.starts_with(&GZIP);
-    let mut bytes = Vec::new();
-    let most = limits.unpacked.saturating_add(1);
-    let cut = if packed {
-        let unpacked = MultiGzDecoder::new(from).take(most).read_to_end(&mut bytes);
-        unpacked.err().map(|error| Cut::Packed(error.to_string()))
-    } else {
-        from.take(most).read_to_end(&mut bytes)?;
-        None
-    };
-    if bytes.len() as u64 > limits.unpacked {
-        bytes.truncate(usize::try_from(limits.unpacked).unwrap_or(usize::MAX));
-        return Ok((bytes, Some(Cut::Limit(limits.unpacked))));
-    }
-    Ok((bytes, cut))
 }
 
 fn read_unpacked(bytes: &[u8], cut: Option<Cut>, limits: &Limits) -> Result<Capture, PprofError> {

@@ -102,7 +102,9 @@ pub(super) const GC_PAUSES: About = About {
 pub(super) const GC_LARGE_HEAP: About = About {
     means: "Full collections stop all threads, and a heap of the same process shows one holder that keeps most of what they go through each time.",
     said: &[of_dotnet(
-        "three full collections or more stop all threads 10 % of the time (critical from 25 %, notice from 5 %) or for a second at once (notice          from half a second), which is at least half of all pauses, and at most half of them were asked for. The heap has 500,000 live objects; one          holder keeps a quarter of its bytes, and a tenth of all objects pile up there",
+        "three full collections or more stop all threads 10 % of the time (critical from 25 %, notice from 5 %) or for a second at once (notice \
+         from half a second), which is at least half of all pauses, and at most half of them were asked for. The heap has 500,000 live objects; one \
+         holder keeps a quarter of its bytes and of its objects, with many of one type",
         "collections; a heap",
     )],
     disproved_by: "The same pauses while the holder is empty; or others used up the CPUs that the collector needed.",

@@ -20,8 +20,8 @@ const OF_PAUSES: f64 = 0.5;
 const OBJECTS: u64 = 500_000;
 /// Share of what is alive that one holder keeps, from which it is worth naming.
 const OF_HEAP: f64 = 0.25;
-/// Share of the objects that pile up at the holder. What a few large arrays take costs no time: collectors look at references, not at bytes.
-const OF_OBJECTS: f64 = 0.1;
+/// Share of the objects that it keeps. What a few large arrays take costs no time: collectors look at references, not at bytes.
+const OF_OBJECTS: f64 = 0.25;
 
 pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let (_, analysis) = incident.recorded?;
@@ -49,7 +49,8 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
         severity,
         impact: pauses.share,
         title: format!(
-            "Full collections stop all threads {how}, and go through {} `{}` each time, which {holder} keeps alive{by}",
+            "Full collections stop all threads {how}, and {} of the objects that they go through each time are kept by {holder} ({} `{}`){by}",
+            percent(suspect.objects as f64 / objects.max(1) as f64),
             number(held.objects as f64),
             held.step.of
         ),
@@ -125,7 +126,7 @@ fn pile(heap: &HeapSummary, objects: u64) -> Option<(&Suspect, &HeldType)> {
     let pile = suspect.held.as_ref()?;
     let is_large = objects >= OBJECTS
         && suspect.retained as f64 >= held.bytes as f64 * OF_HEAP
-        && pile.objects as f64 >= objects as f64 * OF_OBJECTS;
+        && suspect.objects as f64 >= objects as f64 * OF_OBJECTS;
     is_large.then_some((suspect, pile))
 }
 
@@ -153,7 +154,8 @@ fn size(heap: &HeapSummary, objects: u64) -> Evidence {
 fn kept(suspect: &Suspect, held: &HeldType, part: f64) -> Evidence {
     let way = if suspect.way.is_empty() { held.step.via.clone() } else { text_of(&suspect.way) };
     let text = format!(
-        "`{way}` keeps {}, {} of it, among them {} `{}`",
+        "`{way}` keeps {} objects of {}, {} of it, among them {} `{}`",
+        number(suspect.objects as f64),
         bytes(suspect.retained as f64),
         percent(part),
         number(held.objects as f64),
