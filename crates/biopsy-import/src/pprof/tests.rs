@@ -96,6 +96,9 @@ impl Made {
     }
 }
 
+/// Kinds of samples, the period, and what becomes of 10, 20, 30, 40.
+type Meaning = (&'static [(&'static str, &'static str)], Option<(&'static str, &'static str, u64)>, [u64; 4]);
+
 const SECOND: u64 = 1_000_000_000;
 
 fn cpu() -> Made {
@@ -133,7 +136,7 @@ fn sums_become_as_many_samples_as_were_taken() {
 #[test]
 fn what_numbers_mean_is_told_by_their_names() {
     // Kinds, period, nanoseconds of CPU, of waiting, bytes allocated, in use.
-    let table: &[(&[(&str, &str)], Option<(&str, &str, u64)>, [u64; 4])] = &[
+    let table: &[Meaning] = &[
         (&[("samples", "count"), ("cpu", "nanoseconds")], None, [20, 0, 0, 0]),
         (&[("samples", "count")], Some(("cpu", "nanoseconds", 1_000)), [10_000, 0, 0, 0]),
         (&[("sample", "count")], Some(("wall", "microseconds", 2)), [0, 20_000, 0, 0]),
