@@ -9,8 +9,8 @@ use crate::symbols::SymbolArgs;
 /// Arguments of `analyze`.
 #[derive(Debug, Args)]
 pub struct AnalyzeArgs {
-    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, or a perf.data file. Several of one incident
-    /// become one report: dumps of one process at several moments tell who is stuck.
+    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, a perf.data file, or a profile of pprof. Several of
+    /// one incident become one report: dumps of one process at several moments tell who is stuck.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Write the report as a page for a browser.

@@ -37,7 +37,7 @@ impl HeapFormat {
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// A bundle, a recording's folder, a perf.data file; for heaps a core, too.
+    /// A bundle, a recording's folder, a perf.data file, a profile of pprof; for heaps a core, too.
     pub file: PathBuf,
     /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits; for heaps: gcdump, heapsnapshot.
     #[arg(long, value_name = "FORMAT")]

@@ -103,7 +103,7 @@ pub enum Command {
     Heap(HeapArgs),
     Logs(LogsArgs),
     Stacks(StacksArgs),
-    /// Report on a recording (also one that was cut short), a core or minidump of any writer, or a perf.data file.
+    /// Report on a recording (also one that was cut short), a core or minidump of any writer, a perf.data file or a profile of pprof.
     Analyze(AnalyzeArgs),
     Compare(CompareArgs),
     Explain(ExplainArgs),

@@ -50,6 +50,9 @@ pub enum ImportError {
     /// It is no event stream of .NET, or of an unknown version.
     #[error(transparent)]
     Nettrace(#[from] biopsy_dotnet::nettrace::NettraceError),
+    /// It is no profile of pprof, or one of something that is not read.
+    #[error(transparent)]
+    Pprof(#[from] crate::pprof::PprofError),
     /// Two events have different layouts, and nothing in the records tells them apart.
     #[error("perf.data holds events of different layouts without ids")]
     Ambiguous,
@@ -72,6 +75,7 @@ impl ImportError {
             ImportError::NoEvents | ImportError::Damaged(_) | ImportError::Compressed { .. } => {
                 Some("perf must end by itself to write a whole file: stop it with Ctrl-C or SIGINT")
             }
+            ImportError::Pprof(error) => error.hint(),
             ImportError::Io { .. } | ImportError::Nettrace(_) => None,
         }
     }

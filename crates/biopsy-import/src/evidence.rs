@@ -4,7 +4,7 @@
 //!  folder, .zip ──► recording: capture, dumps, snapshots
 //!  core, minidump ─► one dump, which may hold a heap
 //!  .gcdump ────────► one heap
-//!  perf.data, .nettrace ─► a capture
+//!  perf.data, .nettrace, profiles of pprof ─► a capture
 //!  any of them, sealed ──► the same, with the key
 //! ```
 //!
@@ -27,7 +27,7 @@ use biopsy_recording::{
 
 use crate::error::ImportError;
 use crate::heap::{self, Heap, HeapError};
-use crate::{nettrace, perf_data};
+use crate::{nettrace, perf_data, pprof};
 
 /// First bytes of the formats that dumps have, packed ones included.
 const DUMPS: &[&[u8]] =
@@ -45,6 +45,8 @@ pub struct Evidence {
     location: Location,
     head: Vec<u8>,
     dumps: Dumps,
+    /// It is a profile of pprof, which is told by what gzip packed.
+    is_profile: bool,
     /// Something other than a bundle was sealed: what it was is here, in memory, as long as this lives.
     _unsealed: Option<File>,
     is_memory_only: bool,
@@ -130,6 +132,7 @@ impl Evidence {
             biopsy_recording::read_header(&location, &Limits::default())?;
         }
         let path = location.path();
+        let is_profile = pprof::is_one(path);
         let dumps = if path.is_dir() {
             Dumps::Files(
                 dumps_below(path).map_err(|source| EvidenceError::Io { path: path.to_owned(), source })?,
@@ -137,12 +140,12 @@ impl Evidence {
         } else if head.starts_with(BUNDLE) {
             BundledMemory::open(&location, &Limits::default())?
                 .map_or(Dumps::Files(Vec::new()), |memory| Dumps::Bundled(Box::new(memory)))
-        } else if DUMPS.iter().any(|magic| head.starts_with(magic)) {
+        } else if !is_profile && DUMPS.iter().any(|magic| head.starts_with(magic)) {
             Dumps::Files(vec![path.to_owned()])
         } else {
             Dumps::Files(Vec::new())
         };
-        Ok(Self { location, head, dumps, _unsealed: unsealed, is_memory_only })
+        Ok(Self { location, head, dumps, is_profile, _unsealed: unsealed, is_memory_only })
     }
 
     /// It is a recording of ours: a folder, or a bundle.
@@ -261,6 +264,9 @@ impl Evidence {
         }
         if self.head.starts_with(PERF_DATA) {
             return Ok(perf_data::read(self.location.path(), roots, &crate::Limits::default())?);
+        }
+        if self.is_profile {
+            return Ok(pprof::read(self.location.path(), &pprof::Limits::default())?);
         }
         Ok(biopsy_recording::open(&self.location, &Limits::default())?)
     }

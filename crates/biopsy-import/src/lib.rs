@@ -1,5 +1,5 @@
 //! One way to open whatever holds evidence: recordings, dumps, heaps (`.gcdump`, Java's `.hprof`, V8's `.heapsnapshot`), and other tools' recordings (`perf.data` of `perf record`, `.nettrace`
-//! of `dotnet-trace` and its like), told apart by what is in them.
+//! of `dotnet-trace` and its like, profiles of pprof), told apart by what is in them.
 //!
 //! [`Evidence`] looks at a path and gives its pieces: a [`Capture`](biopsy_model::capture::Capture), dumps, a heap. Another tool's recording
 //! becomes a capture like any other, with the method `imported`, and it says in its warnings what the other tool did not record. Files
@@ -15,6 +15,7 @@ pub mod hprof;
 mod limits;
 pub mod nettrace;
 pub mod perf_data;
+pub mod pprof;
 
 pub use biopsy_recording::Location;
 pub use error::ImportError;

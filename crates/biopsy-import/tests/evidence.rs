@@ -31,6 +31,7 @@ fn each_kind_is_told_by_its_bytes() {
         ("../fuzz/seeds/heapsnapshot/pages", 0, true, false),
         ("others/sleep.data", 0, false, true),
         ("others/dotnet-6.0-checkpoints.nettrace", 0, false, true),
+        ("pprof/cpu.pb.gz", 0, false, true),
     ] {
         let path = nameless(folder.path(), name);
         let mut evidence = Evidence::look(&path).unwrap();

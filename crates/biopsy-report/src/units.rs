@@ -30,6 +30,8 @@ pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "?".to_owned();
     }
+    // Nothing has no sign.
+    let value = if value == 0.0 { 0.0 } else { value };
     let size = value.abs();
     if size >= 1e15 {
         format!("{value:.2e}")
@@ -50,7 +52,7 @@ pub fn number(value: f64) -> String {
 /// `12.3 %`; `0.123` is twelve point three.
 #[must_use]
 pub fn share(value: f64) -> String {
-    let percent = value * 100.0;
+    let percent = if value == 0.0 { 0.0 } else { value * 100.0 };
     if !percent.is_finite() {
         "?".to_owned()
     } else if percent.abs() >= 99.95 {
@@ -207,6 +209,7 @@ mod tests {
     fn three_significant_digits() {
         let cases = [
             (0.0, "0"),
+            (-0.0, "0"),
             (0.00012, "1.2e-4"),
             (0.1234, "0.123"),
             (1.2, "1.2"),
@@ -252,6 +255,8 @@ mod tests {
     #[test]
     fn bytes_and_shares() {
         assert_eq!(bytes(1000.0), "1,000 B");
+        assert_eq!(bytes(-0.4), "0 B");
+        assert_eq!(share(-0.0), "0.0 %");
         assert_eq!(bytes(1536.0), "1.5 KiB");
         assert_eq!(bytes(8.0 * 1024.0 * 1024.0 * 1024.0), "8 GiB");
         assert_eq!(share(0.1234), "12.3 %");

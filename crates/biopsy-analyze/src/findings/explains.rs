@@ -63,6 +63,8 @@ const ROWS: &[Row] = &[
     row(&[PoolStarvation], How::Lowers, &[LockConvoy, SlowRequests, SlowDependency]),
     row(&[GcPinned], How::Lowers, &[AllocationStorm]),
     row(&[AllocationStorm, GcPinned], How::Lowers, &[GcPauses]),
+    // What collections go through says more than that they take long.
+    row(&[GcLargeHeap], How::Lowers, &[GcPauses]),
     row(&[NPlusOne, SlowDependency, BlockedOnLock, LockConvoy], How::Lowers, &[SlowRequests]),
     // Threads that wait for one lock for ever are no queue that moves on.
     row(&[BlockedOnLock, FinalizerBlocked], How::Lowers, &[LockConvoy, LockContention]),

@@ -68,6 +68,8 @@ finding_ids! {
     MemoryGrowth = "memory-growth",
     /// Native memory is allocated at one place and not given back.
     KeptAllocations = "kept-allocations",
+    /// Where the memory was allocated that is in use.
+    MemoryInUse = "memory-in-use",
     /// Memory grows, and a heap says of what.
     GrowingType = "growing-type",
     /// The allocator keeps memory that the program has given back.
@@ -114,6 +116,8 @@ finding_ids! {
     GcPinned = "gc-pinned",
     /// Threads stand still for collections too long or too often.
     GcPauses = "gc-pauses",
+    /// Collections stop all threads for what one holder keeps alive.
+    GcLargeHeap = "gc-large-heap",
     /// The program asks for collections.
     GcInduced = "gc-induced",
     /// More and more is left in the managed heap after collections.

@@ -31,6 +31,10 @@ pub(crate) struct Scene<'a> {
     pub(crate) seconds: f64,
     /// CPUs of the machine, at least 1.
     pub(crate) cpus: f64,
+    /// How many CPUs the machine has was recorded.
+    pub(crate) knows_cpus: bool,
+    /// Threads were told apart: other tools' profiles are of all together.
+    pub(crate) tells_threads: bool,
     /// Name of the target for sentences.
     pub(crate) name: String,
     /// Mean number of CPUs the recorded processes used; `None`: neither trace nor metrics tell.
@@ -63,6 +67,8 @@ impl<'a> Scene<'a> {
             facts,
             seconds,
             cpus: f64::from(capture.header.host.cpus.max(1)),
+            knows_cpus: capture.header.host.cpus > 0,
+            tells_threads: analysis.threads.rows.iter().any(|row| row.tid != Tid(0)),
             name: if capture.header.target_name.is_empty() {
                 "the process".to_owned()
             } else if capture.header.target.is_none() {

@@ -28,5 +28,5 @@ pub use holders::{HolderNode, HolderTree};
 pub use inspections::{Inspection, InspectionKind};
 pub use names::{Step, text_of};
 pub use summary::{HeapSummary, HeapTypeRow, Held};
-pub use suspects::Suspect;
+pub use suspects::{HeldType, Suspect};
 pub use ways::Ways;

@@ -25,6 +25,8 @@ pub struct Suspect {
     pub holders: u64,
     /// Bytes that live because of them.
     pub retained: u64,
+    /// Objects that live because of them, themselves among them.
+    pub objects: u64,
     /// One of them.
     pub example: Option<ObjectIndex>,
     /// Where several hold it: one way to one of them.
@@ -75,6 +77,16 @@ pub(super) fn branches(tree: &HolderTree) -> Vec<Vec<u32>> {
     below
 }
 
+/// Objects of a node and of all below it.
+fn objects_below(below: &[Vec<u32>], tree: &HolderTree, from: u32) -> u64 {
+    let (mut sum, mut open) = (0_u64, vec![from]);
+    while let Some(at) = open.pop() {
+        sum = sum.saturating_add(tree.nodes[at as usize].objects);
+        open.extend_from_slice(&below[at as usize]);
+    }
+    sum
+}
+
 fn follow(tree: &HolderTree, below: &[Vec<u32>], from: u32) -> Suspect {
     let of = |number: u32| -> &HolderNode { &tree.nodes[number as usize] };
     let mut at = from;
@@ -99,6 +111,7 @@ fn follow(tree: &HolderTree, below: &[Vec<u32>], from: u32) -> Suspect {
         way: tree.way(at),
         holders: holder.objects,
         retained: holder.retained,
+        objects: objects_below(below, tree, at),
         example: holder.example,
         one_way: of(from).one_way.clone(),
         held,

@@ -14,6 +14,8 @@ use std::cmp::Reverse;
 
 /// Places that are listed.
 const SITES: usize = 100;
+/// Seconds below which nothing was watched.
+const SHORTEST: f64 = 1e-6;
 /// Functions of a stack that are listed.
 const FRAMES: usize = 64;
 
@@ -86,6 +88,12 @@ impl AllocationSummary {
             kept: sites.iter().map(|site| site.kept).fold(0, u64::saturating_add),
             sites: sites.into_iter().take(SITES).collect(),
         })
+    }
+
+    /// It was watched while time went by; otherwise it is what another tool had summed up, nobody says since when.
+    #[must_use]
+    pub fn is_over_time(&self) -> bool {
+        self.seconds > SHORTEST
     }
 
     /// It was watched all the time.

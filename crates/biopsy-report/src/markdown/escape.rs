@@ -4,7 +4,10 @@ use biopsy_model::printable::is_harmful;
 
 /// Text that stays text: no markup, no line ends, no cells of a table. `code` in back-ticks stays code.
 pub(crate) fn plain(raw: &str) -> String {
-    let paired = raw.matches('`').count().is_multiple_of(2);
+    // Two of them in a row are the begin of another kind of code, which ends where two are again.
+    let paired = raw.matches('`').count().is_multiple_of(2) && !raw.contains("``");
+    // Nor can a table have a bar behind a backslash in code: there the backslash escapes nothing but the bar.
+    let paired = paired && !raw.contains("\\|");
     let mut text = String::with_capacity(raw.len() + 8);
     let mut inside = false;
     let mut before = ' ';
@@ -40,6 +43,10 @@ pub(crate) fn plain(raw: &str) -> String {
 /// Text as code, whatever is in it.
 pub(crate) fn code(raw: &str) -> String {
     let clean = crate::text::clean(raw).replace('|', "\\|");
+    // In code a backslash stays one, and the bar behind it would end a cell of a table.
+    if clean.contains("\\\\|") {
+        return plain(raw);
+    }
     let longest = clean.split(|char| char != '`').map(str::len).max().unwrap_or(0);
     if clean.trim().is_empty() {
         return "–".to_owned();
@@ -53,6 +60,9 @@ pub(crate) fn code(raw: &str) -> String {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -62,6 +72,7 @@ mod tests {
         assert_eq!(plain("threads `conn-*` wait"), "threads `conn-*` wait");
         assert_eq!(plain("a ` b"), "a \\` b");
         assert_eq!(plain("_perf_event_"), "\\_perf_event\\_");
+        assert_eq!(plain("in ```<b>`"), "in \\`\\`\\`\\<b\\>\\`", "a name that begins with two back-ticks");
         assert_eq!(code("a`b"), "`` a`b ``");
         assert_eq!(code("operator||"), "`operator\\|\\|`");
         assert_eq!(plain("a\u{1b}[2J\u{202e}\r\nb"), "a\\\\u{1b}\\[2J\\\\u{202e}\\\\r b");

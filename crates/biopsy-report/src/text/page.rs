@@ -47,10 +47,11 @@ impl Page {
     /// A line with a heading of 12 columns; what does not fit goes on below it.
     pub(crate) fn line(&mut self, heading: &str, paint: &str, body: &str) {
         const INDENT: usize = 12;
-        let mut column = INDENT;
         let heading = &clean(heading);
         let painted = self.painted(paint, heading);
-        let padding = INDENT.saturating_sub(heading.chars().count()).max(1);
+        let length = heading.chars().count();
+        let padding = INDENT.saturating_sub(length).max(1);
+        let mut column = length + padding;
         let _ = write!(self.text, "{painted}{}", " ".repeat(padding));
         let body = clean(body);
         for (index, word) in body.split_whitespace().enumerate() {
@@ -78,6 +79,28 @@ pub(crate) fn clean(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_line_is_wider_than_the_terminal_and_no_word_is_lost(
+            words in prop::collection::vec("[a-z`]{1,28}", 0..30),
+            heading in "[a-z]{0,11}|[a-z]{20,25}",
+            width in 40..120_usize,
+        ) {
+            let mut page = Page::new(TextOptions { width: Some(width), color: false });
+            page.line(&heading, "2", &words.join(" "));
+            for (number, line) in page.text.lines().enumerate() {
+                // A word stands beside its heading, however long both are.
+                let first = number == 0 && line.split_whitespace().count() <= 2;
+                prop_assert!(line.chars().count() <= width || first, "{:?}", page.text);
+            }
+            let shown: Vec<&str> = page.text.split_whitespace().collect();
+            let expected: Vec<&str> = std::iter::once(heading.as_str()).filter(|one| !one.is_empty())
+                .chain(words.iter().map(String::as_str)).collect();
+            prop_assert_eq!(shown, expected);
+        }
+    }
 
     #[test]
     fn names_cannot_steer_the_terminal() {
@@ -89,5 +112,8 @@ mod tests {
         let mut page = Page { text: String::new(), width: 40, color: false };
         page.line("notice", "", "one two three four five six seven eight");
         assert_eq!(page.text, "notice      one two three four five six\n            seven eight\n");
+        page.text.clear();
+        page.line("a heading that is long", "", "one two three four five six");
+        assert_eq!(page.text, "a heading that is long one two three\n            four five six\n");
     }
 }

@@ -72,6 +72,9 @@ impl<'b> Packed<'b> {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

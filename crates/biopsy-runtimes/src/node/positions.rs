@@ -61,6 +61,28 @@ fn number(rest: &mut &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// `base::VLQEncode`.
+    fn write(out: &mut Vec<u8>, value: i64) {
+        let mut rest = (value << 1 ^ value >> 63).cast_unsigned();
+        while rest >= 0x80 {
+            out.push(0x80 | (rest & 0x7f) as u8);
+            rest >>= 7;
+        }
+        out.push(rest as u8);
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_those_that_were_written(values in prop::collection::vec(i64::from(i32::MIN)..=i64::from(i32::MAX), 0..20)) {
+            let mut bytes = Vec::new();
+            values.iter().for_each(|value| write(&mut bytes, *value));
+            let mut rest = bytes.as_slice();
+            let read: Vec<i64> = std::iter::from_fn(|| number(&mut rest)).collect();
+            prop_assert_eq!(read, values);
+        }
+    }
 
     #[test]
     fn numbers_have_a_sign_in_the_lowest_bit_and_end_with_a_small_byte() {

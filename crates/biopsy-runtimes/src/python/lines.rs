@@ -83,6 +83,9 @@ fn number(bytes: &[u8]) -> Option<u32> {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::{LineTable, line};
 

@@ -61,6 +61,7 @@ impl JitIndex for PerfMap {
         let mut buffer = vec![0; CHUNK];
         let mut filled = 0;
         let mut position = self.read;
+        let mut in_long_line = false;
         let end = self.read.saturating_add(BYTES);
         while position < end && self.entries.len() < ENTRIES {
             let count = self.file.read_at(&mut buffer[filled..], position + filled as u64)?;
@@ -74,11 +75,14 @@ impl JitIndex for PerfMap {
             let used = if whole == 0 && filled == buffer.len() { filled } else { whole };
             let mut at = position;
             for line in buffer[..whole].split_inclusive(|byte| *byte == b'\n') {
-                if self.entries.len() < ENTRIES {
+                // The end of a line that was dropped is no entry, whatever it says.
+                let is_rest = std::mem::take(&mut in_long_line);
+                if self.entries.len() < ENTRIES && !is_rest {
                     self.entries.extend(parse(line, at));
                 }
                 at += line.len() as u64;
             }
+            in_long_line |= whole == 0 && used > 0;
             buffer.copy_within(used..filled, 0);
             filled -= used;
             position += used as u64;
@@ -185,11 +189,17 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"1000 10 first\n2000 10 ").unwrap();
         file.write_all(&vec![b'x'; 3 * CHUNK]).unwrap();
-        file.write_all(b"\n3000 10 last\n").unwrap();
+        // Behind a full buffer, what is left of the line looks like one.
+        file.write_all(b"\n3000 10 last\n4000 10 ").unwrap();
+        let long = vec![b'y'; 2 * CHUNK - "4000 10 ".len()];
+        file.write_all(&long).unwrap();
+        file.write_all(b"5000 10 no line\n6000 10 after\n").unwrap();
         let map = PerfMap::open(file.path(), None).unwrap();
         assert_eq!(map.find(0x1000).as_deref(), Some("first"));
         assert_eq!(map.find(0x2000), None);
         assert_eq!(map.find(0x3000).as_deref(), Some("last"));
+        assert_eq!(map.find(0x5000), None, "the end of a long line is no line");
+        assert_eq!(map.find(0x6000).as_deref(), Some("after"));
     }
 
     #[test]

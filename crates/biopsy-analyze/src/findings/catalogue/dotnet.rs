@@ -99,6 +99,21 @@ pub(super) const GC_PAUSES: About = About {
     ],
 };
 
+pub(super) const GC_LARGE_HEAP: About = About {
+    means: "Full collections stop all threads, and a heap of the same process shows one holder that keeps most of what they go through each time.",
+    said: &[of_dotnet(
+        "three full collections or more stop all threads 10 % of the time (critical from 25 %, notice from 5 %) or for a second at once (notice \
+         from half a second), which is at least half of all pauses, and at most half of them were asked for. The heap has 500,000 live objects; one \
+         holder keeps a quarter of its bytes and of its objects, with many of one type",
+        "collections; a heap",
+    )],
+    disproved_by: "The same pauses while the holder is empty; or others used up the CPUs that the collector needed.",
+    to_do: &[
+        "See whether all of that has to be kept: a bound, a shorter time to live",
+        "Keep it in fewer objects, or outside of the managed heap",
+    ],
+};
+
 pub(super) const GC_INDUCED: About = About {
     means: "The program asks for collections itself: they are full and blocking, and make objects old that would have died young.",
     said: &[of_dotnet("the program asks for collections, 3 times or more", "collections")],

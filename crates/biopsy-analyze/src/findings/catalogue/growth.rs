@@ -44,6 +44,19 @@ pub(super) const KEPT_ALLOCATIONS: About = About {
     ],
 };
 
+pub(super) const MEMORY_IN_USE: About = About {
+    means: "A profile of the heap says where the memory was allocated that is in use at that moment. It is no fault by itself.",
+    said: &[of_recording(
+        "always, of a profile that has allocations and no time (a heap profile of Go). One place is named from a quarter of what is in use on",
+        "allocations",
+    )],
+    disproved_by: "Nothing: it says what the profile has. What is in use is not what grows.",
+    to_do: &[
+        "Take another profile later: what has become more is what grows",
+        "Look who holds what is allocated there",
+    ],
+};
+
 pub(super) const GROWING_TYPE: About = About {
     means: "Memory grows, and a heap of the same process shows one type that accounts for it. Not who keeps the objects.",
     said: &[of_recording(

@@ -85,6 +85,7 @@ const EXPLAINED: &[(FindingId, FindingId)] = &[
     (GcPinned, AllocationStorm),
     (AllocationStorm, GcPauses),
     (GcPinned, GcPauses),
+    (GcLargeHeap, GcPauses),
     (NPlusOne, SlowRequests),
     (SlowDependency, SlowRequests),
     (BlockedOnLock, SlowRequests),

@@ -36,15 +36,18 @@ const ALL_CPUS: f64 = 0.9;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let used = scene.cores?;
-    let rows = &scene.analysis.threads.rows;
+    // All threads together are none.
+    let rows = if scene.tells_threads { scene.analysis.threads.rows.as_slice() } else { &[] };
     let busiest = rows.first();
     let share_of = |row: &ThreadRow| row.running.as_secs_f64() / scene.seconds;
     let busy_thread = busiest.map_or(0.0, share_of);
     // What it would use if it got it: a thread that others keep from the CPU is bound by the CPU all the same.
     let wanted = |row: &ThreadRow| (row.running + row.ready).as_secs_f64() / scene.seconds;
     let wanting = rows.iter().filter(|row| share_of(row) >= WANTS_ONE).map(wanted).fold(0.0, f64::max);
-    let of_machine = used / scene.cpus;
-    let impact = busy_thread.max(of_machine).max(wanting).min(1.0);
+    // Of how many CPUs is not known of other tools' profiles: then one that is in use counts as a thread that is busy.
+    let of_machine = if scene.knows_cpus { used / scene.cpus } else { 0.0 };
+    let of_one = if scene.knows_cpus { 0.0 } else { used };
+    let impact = busy_thread.max(of_machine).max(of_one).max(wanting).min(1.0);
     let severity = grade(impact, SHARE)?;
     // Where switching takes the CPU, that is the finding.
     let switching = scene.facts.scheduling.as_secs_f64() >= SWITCHING * scene.sampled && scene.sampled > 0.0;
@@ -56,12 +59,17 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     // A server at full load does what it is there for too.
     let answering = answers(scene);
     let lowered = switching || flushing || !harms || answering.is_some();
+    let lowered = lowered || !scene.tells_threads;
     let severity = if lowered { severity.min(Severity::Notice) } else { severity };
     let hot = hot_function(scene);
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
 
     let mut evidence = vec![fact(
-        format!("{} used on average, of {} CPUs", cores(used), scene.cpus),
+        if scene.knows_cpus {
+            format!("{} used on average, of {} CPUs", cores(used), scene.cpus)
+        } else {
+            format!("{} used on average; of how many CPUs was not recorded", cores(used))
+        },
         Some(Value::Cores(used)),
     )];
     let mut place = String::new();

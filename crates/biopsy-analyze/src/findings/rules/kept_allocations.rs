@@ -18,7 +18,7 @@ const STAYS: f64 = 0.5;
 const FRAMES: usize = 8;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    let summary = scene.analysis.allocations.as_ref()?;
+    let summary = scene.analysis.allocations.as_ref().filter(|summary| summary.is_over_time())?;
     let site = summary.sites.first()?;
     let (kept, minutes) = (site.kept as f64, summary.seconds / 60.0);
     let (of_all, stays) = (kept / summary.kept.max(1) as f64, kept / site.allocated.max(1) as f64);

@@ -114,11 +114,9 @@ fn with_memory(scene: &Scene<'_>, first: &str) -> Vec<String> {
 }
 
 fn moderate(scene: &Scene<'_>, used: f64) -> Finding {
-    let mut evidence = vec![fact(
-        format!("{} used on average, of {} CPUs", cores(used), scene.cpus),
-        Some(Value::Cores(used)),
-    )];
-    if let Some(row) = scene.analysis.threads.rows.first() {
+    let of = if scene.knows_cpus { format!(", of {} CPUs", scene.cpus) } else { String::new() };
+    let mut evidence = vec![fact(format!("{} used on average{of}", cores(used)), Some(Value::Cores(used)))];
+    if let Some(row) = scene.analysis.threads.rows.first().filter(|_| scene.tells_threads) {
         let share = row.running.as_secs_f64() / scene.seconds;
         evidence.push(at(
             Reference::Thread(row.tid),
@@ -133,17 +131,33 @@ fn moderate(scene: &Scene<'_>, used: f64) -> Finding {
             Some(Value::Share(busy.mean())),
         ));
     }
+    let timeline = scene.capture.timeline.as_ref();
+    let saw_waits = timeline.is_none_or(|timeline| {
+        timeline.settings.has_states || !timeline.wait_samples.is_empty() || !timeline.waits.is_empty()
+    });
     Finding {
         id: FindingId::NoBottleneck,
         severity: Severity::Info,
         impact: 0.1,
-        title: format!(
-            "No bottleneck stands out: {} uses {} and waits for nothing in particular",
-            scene.name,
-            cores(used)
-        ),
-        explanation: "CPU, locks, disks, memory and quotas were all within bounds in this recording."
-            .to_owned(),
+        title: if saw_waits {
+            format!(
+                "No bottleneck stands out: {} uses {} and waits for nothing in particular",
+                scene.name,
+                cores(used)
+            )
+        } else {
+            format!(
+                "No bottleneck stands out: {} uses {}; what it waited for was not recorded",
+                scene.name,
+                cores(used)
+            )
+        },
+        explanation: if saw_waits {
+            "CPU, locks, disks, memory and quotas were all within bounds in this recording.".to_owned()
+        } else {
+            "The CPU was within bounds. Locks, disks and memory may not have been: thread states or stacks of waiting threads would tell."
+                .to_owned()
+        },
         evidence,
         next_steps: with_memory(scene, "Compare with a recording from when the problem is there"),
     }

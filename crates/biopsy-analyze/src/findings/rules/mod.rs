@@ -12,6 +12,7 @@ mod disk_bound;
 mod dotnet;
 mod dump;
 mod exception_storm;
+mod gc_large_heap;
 mod gc_pressure;
 mod growing_type;
 mod kept_allocations;
@@ -23,6 +24,7 @@ mod lock_contention;
 mod lock_convoy;
 mod log_errors;
 mod memory_growth;
+mod memory_in_use;
 mod memory_pressure;
 mod never_released;
 mod page_faults;
@@ -53,8 +55,14 @@ type OfDump = fn(&DumpAnalysis) -> Option<Finding>;
 /// A rule over evidence of several kinds.
 type OfAll = fn(&Incident<'_>) -> Option<Finding>;
 
-pub(super) const OF_ALL: &[OfAll] =
-    &[leak::find, never_released::find, growing_type::find, kept_by_allocator::find, wasted_memory::find];
+pub(super) const OF_ALL: &[OfAll] = &[
+    leak::find,
+    gc_large_heap::find,
+    never_released::find,
+    growing_type::find,
+    kept_by_allocator::find,
+    wasted_memory::find,
+];
 
 /// In this order: those that know the runtime first, since where two see one thing, the first one speaks.
 pub(super) const OF_RECORDING: &[OfRecording] = &[
@@ -94,6 +102,7 @@ pub(super) const OF_RECORDING: &[OfRecording] = &[
     memory_pressure::find,
     runaway_threads::find,
     kept_allocations::find,
+    memory_in_use::find,
     memory_growth::find,
     descriptor_growth::find,
     cpu_bound::find,

@@ -1,0 +1,96 @@
+//! Tables written as CPython's compilers write them, and read at every instruction.
+
+use proptest::prelude::*;
+
+use super::{LineTable, line};
+
+/// Stretches of code: length in bytes, which is even, and by how much the line changes where it begins.
+type Stretches = Vec<(u32, i32)>;
+
+/// `assemble_lnotab` of Python/compile.c, 3.8 and 3.9.
+fn pairs(code: &Stretches) -> Vec<u8> {
+    let (mut table, mut since) = (Vec::new(), 0);
+    for (length, change) in code {
+        let (mut bytes, mut lines) = (since, *change);
+        while bytes > 255 {
+            table.extend([255, 0]);
+            bytes -= 255;
+        }
+        while !(-128..=127).contains(&lines) {
+            let step = lines.clamp(-128, 127);
+            table.extend([bytes as u8, (step as i8).cast_unsigned()]);
+            (bytes, lines) = (0, lines - step);
+        }
+        table.extend([bytes as u8, (lines as i8).cast_unsigned()]);
+        since = *length;
+    }
+    table
+}
+
+/// `assemble_line_range` of 3.10.
+fn lengths(code: &Stretches) -> Vec<u8> {
+    let mut table = Vec::new();
+    for (length, change) in code {
+        let (mut bytes, mut lines) = (*length, *change);
+        while !(-127..=127).contains(&lines) {
+            let step = lines.clamp(-127, 127);
+            table.extend([0, (step as i8).cast_unsigned()]);
+            lines -= step;
+        }
+        while bytes > 254 {
+            table.extend([254, (lines as i8).cast_unsigned()]);
+            (bytes, lines) = (bytes - 254, 0);
+        }
+        table.extend([bytes as u8, (lines as i8).cast_unsigned()]);
+    }
+    table
+}
+
+/// Entries without columns (`PY_CODE_LOCATION_INFO_NO_COLUMNS`), or of the one-line forms where these do, from 3.11 on.
+fn locations(code: &Stretches) -> Vec<u8> {
+    let mut table = Vec::new();
+    for (length, change) in code {
+        let (mut units, mut lines) = (length / 2, *change);
+        while units > 0 {
+            let now = units.min(8);
+            if (0..=2).contains(&lines) {
+                table.extend([0x80 | (10 + lines as u8) << 3 | (now - 1) as u8, 4, 9]);
+            } else {
+                table.push(0x80 | 13 << 3 | (now - 1) as u8);
+                let mut rest = lines.unsigned_abs() << 1 | u32::from(lines < 0);
+                while rest >= 64 {
+                    table.push(64 | (rest & 63) as u8);
+                    rest >>= 6;
+                }
+                table.push(rest as u8);
+            }
+            (units, lines) = (units - now, 0);
+        }
+    }
+    table
+}
+
+proptest! {
+    #[test]
+    fn each_instruction_has_the_line_that_was_written(
+        code in prop::collection::vec(((1..400_u32).prop_map(|units| units * 2), -1_000..1_000_i32), 1..20),
+        first in 1..100_000_i32,
+    ) {
+        let tables = [
+            (LineTable::Pairs, pairs(&code)),
+            (LineTable::Lengths, lengths(&code)),
+            (LineTable::Locations, locations(&code)),
+        ];
+        let (mut offset, mut expected) = (0_i64, first);
+        for (length, change) in &code {
+            expected += change;
+            let end = offset + i64::from(*length);
+            for at in [offset, offset + 1, offset + i64::from(*length) / 2, end - 1] {
+                for (kind, table) in &tables {
+                    prop_assert_eq!(line(*kind, table, first, at), expected, "{:?} at {} of {:?}", kind, at, code);
+                }
+            }
+            offset = end;
+        }
+    }
+}
