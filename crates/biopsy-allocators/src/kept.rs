@@ -1,10 +1,12 @@
 //! The blocks in use, one by one, for whoever wants to know what they are.
 
+use biopsy_model::Avma;
+
 /// A block that a program has and has not given back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct UsedBlock {
     /// The first byte that the program sees.
-    pub start: u64,
+    pub start: Avma,
     /// Bytes that it may use.
     pub size: u64,
 }
@@ -45,7 +47,7 @@ impl Kept {
         match room.checked_sub(1) {
             Some(less) => {
                 *room = less;
-                self.used.push(UsedBlock { start: chunk.saturating_add(BACK), size });
+                self.used.push(UsedBlock { start: Avma(chunk.saturating_add(BACK)), size });
             }
             None => *self = Self::default(),
         }
@@ -61,7 +63,7 @@ impl Kept {
     pub(crate) fn finish(mut self) -> Option<Vec<UsedBlock>> {
         self.room?;
         self.cached.sort_unstable();
-        self.used.retain(|block| self.cached.binary_search(&block.start).is_err());
+        self.used.retain(|block| self.cached.binary_search(&block.start.0).is_err());
         self.used.sort_unstable();
         Some(self.used)
     }
@@ -81,7 +83,8 @@ mod tests {
             kept.is_cached(0x2000);
             kept.finish()
         };
-        let expected = [(0x1010, 24), (0x9010, 4080)].map(|(start, size)| UsedBlock { start, size });
+        let expected =
+            [(0x1010, 24), (0x9010, 4080)].map(|(start, size)| UsedBlock { start: Avma(start), size });
         assert_eq!(fill(3).as_deref(), Some(&expected[..]));
         assert_eq!(fill(2), None);
         assert_eq!(Kept::default().finish(), None);

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use crate::heap::{BlockNumber, Heap};
 use crate::kinds::Kinds;
 use crate::looks::Look;
-use crate::python::names::Statics;
+use crate::python::statics::Statics;
 use crate::words::InOrder;
 
 /// Bytes of its beginning that a block has.

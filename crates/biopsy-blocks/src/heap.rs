@@ -1,6 +1,7 @@
 //! All blocks by address, and which of them an address leads into.
 
 use biopsy_allocators::UsedBlock;
+use biopsy_model::Avma;
 
 /// Blocks in the order of their addresses; those that overlap the one before are left out.
 pub(crate) struct Heap {
@@ -26,15 +27,15 @@ impl Heap {
         let (mut starts, mut sizes) = (Vec::with_capacity(blocks.len()), Vec::with_capacity(blocks.len()));
         let mut end = 0_u64;
         for block in blocks {
-            let block_end = block.start.checked_add(block.size.max(1));
-            let Some(block_end) = block_end.filter(|_| block.start >= end && block.start.is_multiple_of(8))
-            else {
+            let Avma(start) = block.start;
+            let block_end = start.checked_add(block.size.max(1));
+            let Some(block_end) = block_end.filter(|_| start >= end && start.is_multiple_of(8)) else {
                 continue;
             };
             if starts.len() >= u32::MAX as usize - 1 {
                 break;
             }
-            starts.push(block.start);
+            starts.push(start);
             sizes.push(block.size);
             end = block_end;
         }
@@ -111,13 +112,13 @@ mod tests {
             let mut blocks = Vec::new();
             for (number, (gap, words)) in rows.into_iter().enumerate() {
                 at += gap * 8 + if far && number == 20 { 1 << 40 } else { number as u64 * 512 };
-                blocks.push(UsedBlock { start: at, size: words * 8 });
+                blocks.push(UsedBlock { start: Avma(at), size: words * 8 });
                 at += words * 8;
             }
             let heap = Heap::new(blocks.clone());
-            let addresses = blocks.iter().flat_map(|one| [one.start - 1, one.start, one.start + 3, one.start + one.size - 1, one.start + one.size]);
+            let addresses = blocks.iter().flat_map(|one| [one.start.0 - 1, one.start.0, one.start.0 + 3, one.start.0 + one.size - 1, one.start.0 + one.size]);
             for address in addresses {
-                let expected = blocks.iter().position(|one| address >= one.start && address - one.start < one.size);
+                let expected = blocks.iter().position(|one| address >= one.start.0 && address - one.start.0 < one.size);
                 prop_assert_eq!(heap.find(address), expected.map(|number| number as u32));
             }
         }
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn blocks_that_overlap_are_left_out() {
-        let block = |start, size| UsedBlock { start, size };
+        let block = |start, size| UsedBlock { start: Avma(start), size };
         let heap =
             Heap::new(vec![block(0x1000, 64), block(0x1020, 64), block(0x1040, 8), block(u64::MAX - 7, 64)]);
         assert_eq!((heap.len(), heap.find(0x1020), heap.find(0x1040)), (2, Some(0), Some(1)));

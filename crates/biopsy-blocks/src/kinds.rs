@@ -4,45 +4,20 @@ use biopsy_image::Image;
 use biopsy_stacks::image::ModuleVariables;
 use rustc_hash::FxHashMap;
 
-use crate::edges::Edges;
 use crate::heap::{BlockNumber, Heap};
 use crate::looks::Look;
 use crate::python::objects::Objects;
 use crate::rtti::Rtti;
 use crate::rust_tables::RustTables;
+use crate::type_names::TypeNames;
 
 /// Words at the beginning of a block that are looked at for the table of an object in it: nodes of lists and trees have up to four before.
 const WORDS: usize = 8;
 /// No type is known.
 const NONE: u32 = u32::MAX;
-/// Types of one process; a hostile one has a new one in each block.
-const MOST_NAMES: usize = 200_000;
-
-/// Names of types, each once.
-#[derive(Default)]
-pub(crate) struct Names {
-    list: Vec<String>,
-    numbers: FxHashMap<String, u32>,
-}
-
-impl Names {
-    pub(crate) fn number(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
-        }
-        let name = if self.list.len() < MOST_NAMES { name } else { "other types" };
-        let next = self.list.len() as u32;
-        let number = *self.numbers.entry(name.to_owned()).or_insert(next);
-        if number == next {
-            self.list.push(name.to_owned());
-        }
-        number
-    }
-}
-
 /// Types of all blocks.
 pub(crate) struct Kinds<'i> {
-    pub(crate) names: Names,
+    pub(crate) names: TypeNames,
     pub(crate) python: Objects<'i>,
     rtti: Rtti<'i>,
     rust: RustTables<'i>,
@@ -55,7 +30,7 @@ pub(crate) struct Kinds<'i> {
 impl<'i> Kinds<'i> {
     pub(crate) fn new(image: &'i dyn Image, modules: &'i [ModuleVariables], blocks: usize) -> Self {
         Self {
-            names: Names::default(),
+            names: TypeNames::default(),
             python: Objects::new(image, blocks),
             rtti: Rtti::new(image, modules),
             rust: RustTables::new(image, modules),
@@ -106,17 +81,17 @@ impl<'i> Kinds<'i> {
         }
     }
 
-    /// Names of types, and the type of each block.
-    pub(crate) fn finish(mut self, heap: &Heap, edges: &Edges) -> (Vec<String>, Vec<u32>) {
+    /// Names of types, and the type of each block, of which the first so many were read.
+    pub(crate) fn finish(mut self, heap: &Heap, read: usize) -> (Vec<String>, Vec<u32>) {
         for (number, name) in self.python.take_found() {
             self.set(number, name);
         }
         let unread = self.names.number("not looked at");
         let of = (0..heap.len()).map(|number| {
             let known = [self.of.get(number), self.looks.get(number)].into_iter().flatten();
-            known.copied().find(|name| *name != NONE && number < edges.blocks()).unwrap_or(unread)
+            known.copied().find(|name| *name != NONE && number < read).unwrap_or(unread)
         });
         let of = of.collect();
-        (self.names.list, of)
+        (self.names.into_list(), of)
     }
 }

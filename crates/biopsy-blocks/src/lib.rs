@@ -24,6 +24,7 @@ mod roots;
 mod rtti;
 mod rust_tables;
 mod stacks;
+mod type_names;
 mod words;
 
 use std::io;
@@ -80,14 +81,14 @@ pub fn read(
     let heap = Heap::new(all);
     let mut kinds = Kinds::new(image, &modules, heap.len());
     let mut read = Edges::new(MOST_EDGES);
-    let mut statics = python.as_ref().map(|_| python::names::Statics::default());
+    let mut statics = python.as_ref().map(|_| python::statics::Statics::default());
     read.of_blocks(image, &heap, &mut kinds, statics.as_mut());
     if read.is_cut {
         warnings.push(format!("references of the first {} blocks only: there are too many", read.blocks()));
     }
     let mut found = Found::default();
     if let Some(statics) = statics {
-        statics.into_roots(image, &heap, &mut read, &mut found);
+        python::names::roots_of(statics, image, &heap, &mut read, &mut found);
     }
     if let Some(python) = &python {
         python.variables(&heap, &mut found);
@@ -126,7 +127,7 @@ pub fn read(
 
 fn build(heap: &Heap, edges: &Edges, kinds: Kinds<'_>, found: &Found) -> io::Result<(Graph, u64)> {
     let mut builder = GraphBuilder::new();
-    let (names, of_blocks) = kinds.finish(heap, edges);
+    let (names, of_blocks) = kinds.finish(heap, edges.blocks());
     for name in names {
         builder.push_type(HeapType { name, ..HeapType::default() });
     }

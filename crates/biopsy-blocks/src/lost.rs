@@ -55,12 +55,14 @@ fn reach(from: u32, edges: &Edges, reached: &mut Bits, waiting: &mut Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use biopsy_allocators::UsedBlock;
+    use biopsy_model::Avma;
 
     use super::*;
 
     /// Blocks with what they refer to, and the blocks that roots refer to; which are lost.
     fn lost(blocks: &[&[u32]], roots: &[u32]) -> Vec<u32> {
-        let used = (0..blocks.len() as u64).map(|number| UsedBlock { start: 0x1000 + number * 64, size: 56 });
+        let used =
+            (0..blocks.len() as u64).map(|number| UsedBlock { start: Avma(0x1000 + number * 64), size: 56 });
         let heap = Heap::new(used.collect());
         let edges = Edges::made(blocks);
         let mut found = Found::default();

@@ -4,22 +4,20 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use biopsy_dotnet::graph::RootKind;
-use biopsy_image::{Backing, Image, Mapping, mapping};
+use biopsy_image::{Backing, Image, Mapping};
+use biopsy_model::Avma;
 use biopsy_stacks::image::ModuleVariables;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::heap::{BlockNumber, Heap};
 use crate::kinds::Kinds;
-use crate::stacks::{Stacks, ThreadMemory};
+use crate::stacks::{RED_ZONE, Stacks, ThreadMemory};
 use crate::words;
 
 /// Roots in all.
 const MOST: usize = 8_000_000;
 /// Names of roots.
 const MOST_NAMES: usize = 500_000;
-/// Bytes below a stack pointer that a function may use (System V ABI, 3.2.2).
-pub(crate) const RED_ZONE: u64 = 128;
-
 /// A root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FoundRoot {
@@ -105,8 +103,8 @@ pub(crate) fn find(
                 if let Some(next) = next {
                     kinds.by_pair(block, value, next, heap);
                 }
-                let (start, name) = match module.at(at) {
-                    Some((start, name)) => (start, format!("global {name}")),
+                let (start, name) = match module.at(Avma(at)) {
+                    Some((Avma(start), name)) => (start, format!("global {name}")),
                     None => {
                         let offset = at.wrapping_sub(module.range.start);
                         (at, format!("global of {} at +0x{offset:x}", module.name()))
@@ -196,11 +194,6 @@ fn without(range: Range<u64>, known: &[&[Range<u64>]]) -> Vec<Range<u64>> {
         parts = left;
     }
     parts
-}
-
-/// The mapping that holds an address.
-pub(crate) fn mapping_of(image: &dyn Image, address: u64) -> Option<&Mapping> {
-    mapping::find(image.mappings(), address)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use biopsy_image::{Image, MemoryExt, mapping};
+use biopsy_model::Avma;
 use biopsy_stacks::image::ModuleVariables;
 use biopsy_stacks::symbols::demangle;
 use rustc_hash::FxHashMap;
@@ -72,7 +73,7 @@ impl<'i> Rtti<'i> {
         }
         let info = self.word(table - 8)?;
         let told = || {
-            let symbol = module.at(table - 16).filter(|(start, _)| *start == table - 16)?;
+            let symbol = module.at(Avma(table - 16)).filter(|(start, _)| *start == Avma(table - 16))?;
             Some(symbol.1.strip_prefix("{vtable(")?.strip_suffix(")}")?.to_owned())
         };
         if info == 0 {

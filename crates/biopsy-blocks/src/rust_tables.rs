@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use biopsy_image::{Image, MemoryExt, mapping};
+use biopsy_model::Avma;
 use biopsy_stacks::image::ModuleVariables;
 use rustc_hash::FxHashMap;
 
@@ -72,8 +73,9 @@ impl<'i> RustTables<'i> {
         }
         let methods = (0..METHODS).map_while(|index| word(3 + index)).take_while(|method| is_code(*method));
         let functions = (drop != 0).then_some(drop).into_iter().chain(methods);
-        let name =
-            functions.filter_map(|at| module.function(at)).find_map(|name| type_in(&name).map(Arc::from));
+        let name = functions
+            .filter_map(|at| module.function(Avma(at)))
+            .find_map(|name| type_in(&name).map(Arc::from));
         Some((size, name))
     }
 }

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use biopsy_image::Image;
+use biopsy_image::{Image, mapping};
 use biopsy_stacks::image::{ImageStacks, ModuleVariables, Options, ThreadStack, walk};
 use biopsy_stacks::symbols;
 
-use crate::roots::{RED_ZONE, mapping_of};
-
+/// Bytes below a stack pointer that a function may use (System V ABI, 3.2.2).
+pub(crate) const RED_ZONE: u64 = 128;
 /// Threads and frames that are walked.
 const THREADS: usize = 2_000;
 const FRAMES: usize = 256;
@@ -73,7 +73,7 @@ impl<'m> Stacks<'m> {
             let Some(registers) = &thread.registers else { continue };
             let stack = walked.threads.iter().find(|stack| stack.tid == thread.tid);
             pointers.push((registers.fs_base, thread.tid.0));
-            let Some(mapping) = mapping_of(image, registers.rsp) else { continue };
+            let Some(mapping) = mapping::find(image.mappings(), registers.rsp) else { continue };
             let words = registers.to_words();
             stacks.push(Stack {
                 thread: thread.tid.0,

@@ -8,7 +8,7 @@ use biopsy_image::{
     Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError,
     Thread,
 };
-use biopsy_model::Tid;
+use biopsy_model::{Avma, Tid};
 use proptest::prelude::*;
 
 const HEAP: u64 = 0x5500_0000_0000;
@@ -83,7 +83,7 @@ fn address(number: u64) -> u64 {
 }
 
 fn blocks(count: u64) -> Vec<UsedBlock> {
-    (0..count).map(|number| UsedBlock { start: address(number), size: SIZE }).collect()
+    (0..count).map(|number| UsedBlock { start: Avma(address(number)), size: SIZE }).collect()
 }
 
 /// What holds each block.
@@ -150,7 +150,7 @@ proptest! {
         made.threads = vec![Thread { tid: Tid(7), registers: Some(registers), ..Thread::default() }];
         // Blocks that overlap, and that reach behind the end of memory.
         let mut all = blocks(100);
-        all.extend(sizes.iter().enumerate().map(|(number, size)| UsedBlock { start: HEAP + number as u64 * 160, size: size * size }));
+        all.extend(sizes.iter().enumerate().map(|(number, size)| UsedBlock { start: Avma(HEAP + number as u64 * 160), size: size * size }));
         let heap = read(&made, all, &[], Vec::new()).expect("nothing is spilled");
         let totals = heap.graph.totals();
         prop_assert_eq!(totals.1, Some(totals.0), "what is lost has a root too");

@@ -49,7 +49,8 @@ fn lines_of_logs_are_found_by_text_severity_and_moment() {
     let file = &*file.to_string_lossy();
     let count = |more: &[&str]| {
         let output = biopsy(&[&["logs", "--json", file], more].concat());
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&text(&output));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&output)));
         assert_eq!(document["schema"], "biopsy-log-lines");
         document["lines"].as_array().unwrap().len()
     };

@@ -4,6 +4,7 @@ pub(crate) mod dictionaries;
 pub(crate) mod names;
 pub(crate) mod objects;
 pub(crate) mod pools;
+pub(crate) mod statics;
 
 use biopsy_dotnet::graph::RootKind;
 use biopsy_image::Image;

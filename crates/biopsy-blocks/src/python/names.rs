@@ -7,65 +7,47 @@ use biopsy_image::Image;
 
 use super::dictionaries::{entries, keys_of, text};
 use super::objects::name_at;
+use super::statics::Statics;
 use crate::edges::Edges;
 use crate::heap::Heap;
 use crate::roots::Found;
 
-/// Modules and classes.
-const MOST: usize = 100_000;
 /// Entries of all of them.
 const MOST_ENTRIES: usize = 2_000_000;
 
-/// Modules and classes that were met.
-#[derive(Default)]
-pub(crate) struct Statics {
-    /// Address of the dictionary of each.
-    modules: Vec<u64>,
-    /// Address of the name and of the dictionary of each.
-    classes: Vec<(u64, u64)>,
-}
-
-impl Statics {
-    pub(super) fn module(&mut self, dictionary: u64) {
-        if self.modules.len() < MOST && dictionary != 0 {
-            self.modules.push(dictionary);
+/// Roots for all that they hold.
+pub(crate) fn roots_of(
+    statics: Statics,
+    image: &dyn Image,
+    heap: &Heap,
+    edges: &mut Edges,
+    found: &mut Found,
+) {
+    let mut left = MOST_ENTRIES;
+    let modules = statics.modules.into_iter().map(|dictionary| (None, dictionary));
+    let classes = statics.classes.into_iter().map(|(name, dictionary)| (name_at(image, name), dictionary));
+    for (name, dictionary) in modules.chain(classes) {
+        let Some(keys) = keys_of(image, dictionary) else { continue };
+        let Some(block) = heap.find(keys) else { continue };
+        let all = entries(image, keys);
+        left = left.saturating_sub(all.len());
+        if left == 0 {
+            return;
         }
-    }
-
-    pub(super) fn class(&mut self, name: u64, dictionary: u64) {
-        if self.classes.len() < MOST && dictionary != 0 {
-            self.classes.push((name, dictionary));
-        }
-    }
-
-    /// Roots for all that they hold.
-    pub(crate) fn into_roots(self, image: &dyn Image, heap: &Heap, edges: &mut Edges, found: &mut Found) {
-        let mut left = MOST_ENTRIES;
-        let modules = self.modules.into_iter().map(|dictionary| (None, dictionary));
-        let classes = self.classes.into_iter().map(|(name, dictionary)| (name_at(image, name), dictionary));
-        for (name, dictionary) in modules.chain(classes) {
-            let Some(keys) = keys_of(image, dictionary) else { continue };
-            let Some(block) = heap.find(keys) else { continue };
-            let all = entries(image, keys);
-            left = left.saturating_sub(all.len());
-            if left == 0 {
-                return;
-            }
-            // A module tells its own name.
-            let own = || {
-                let own = all.iter().find(|entry| entry.key == "__name__")?;
-                text(image, own.value)
-            };
-            let Some(name) = name.or_else(own) else { continue };
-            edges.leave_out(block);
-            for entry in &all {
-                if let Some(value) = heap.find(entry.value) {
-                    let name = match entry.key.as_str() {
-                        "" => format!("static {name}"),
-                        key => format!("static {name}.{key}"),
-                    };
-                    found.add_named(value, RootKind::Static, &name, entry.value, 0);
-                }
+        // A module tells its own name.
+        let own = || {
+            let own = all.iter().find(|entry| entry.key == "__name__")?;
+            text(image, own.value)
+        };
+        let Some(name) = name.or_else(own) else { continue };
+        edges.leave_out(block);
+        for entry in &all {
+            if let Some(value) = heap.find(entry.value) {
+                let name = match entry.key.as_str() {
+                    "" => format!("static {name}"),
+                    key => format!("static {name}.{key}"),
+                };
+                found.add_named(value, RootKind::Static, &name, entry.value, 0);
             }
         }
     }

@@ -10,9 +10,9 @@ use std::ops::Range;
 use biopsy_image::{Image, MemoryExt};
 use rustc_hash::FxHashMap;
 
-use super::names::Statics;
+use super::statics::Statics;
 use crate::heap::{BlockNumber, Heap};
-use crate::kinds::Names;
+use crate::type_names::TypeNames;
 
 const TYPE: u64 = 8;
 const NAME: u64 = 24;
@@ -75,7 +75,7 @@ impl<'i> Objects<'i> {
         number: BlockNumber,
         bytes: &[u8],
         heap: &Heap,
-        names: &mut Names,
+        names: &mut TypeNames,
         statics: &mut Statics,
     ) -> Option<Range<u64>> {
         let word = |offset: u64| {
@@ -116,7 +116,7 @@ impl<'i> Objects<'i> {
         std::mem::take(&mut self.found).into_iter().chain(std::mem::take(&mut self.owned))
     }
 
-    fn type_at(&mut self, at: u64, names: &mut Names) -> Option<Type> {
+    fn type_at(&mut self, at: u64, names: &mut TypeNames) -> Option<Type> {
         if !at.is_multiple_of(8) || !(1 << 16..1 << 47).contains(&at) {
             return None;
         }
@@ -130,7 +130,7 @@ impl<'i> Objects<'i> {
         of
     }
 
-    fn read(&self, at: u64, names: &mut Names) -> Option<Type> {
+    fn read(&self, at: u64, names: &mut TypeNames) -> Option<Type> {
         let word = |at: u64, offset: u64| self.image.read_u64(at.checked_add(offset)?).ok();
         // A type is of a type, and that of one: all of them say so.
         let above = word(at, TYPE)?;

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use biopsy_allocators::UsedBlock;
 use biopsy_image::{Backing, Image, MemoryExt};
+use biopsy_model::Avma;
 
 /// Bytes of the largest arena.
 const ARENA: u64 = 1 << 20;
@@ -103,7 +104,7 @@ fn pool(at: u64, bytes: &[u8]) -> Option<(u64, Vec<UsedBlock>)> {
         return None;
     }
     let used = is_free.iter().enumerate().filter(|(_, is_free)| !**is_free);
-    let used = used.map(|(number, _)| UsedBlock { start: at + HEAD + number as u64 * size, size });
+    let used = used.map(|(number, _)| UsedBlock { start: Avma(at + HEAD + number as u64 * size), size });
     Some((whole, used.collect()))
 }
 
@@ -129,7 +130,7 @@ mod tests {
     fn blocks_in_use_are_those_that_are_in_no_list() {
         let (size, used) = pool(AT, &made()).expect("a pool");
         assert_eq!(size, 16 << 10);
-        let starts: Vec<u64> = used.iter().map(|block| (block.start - AT - HEAD) / 64).collect();
+        let starts: Vec<u64> = used.iter().map(|block| (block.start.0 - AT - HEAD) / 64).collect();
         assert_eq!(starts, [0, 2, 3]);
     }
 

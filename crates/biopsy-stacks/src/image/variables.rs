@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use biopsy_elf::raw::{PF_W, PT_TLS};
 use biopsy_image::Image;
+use biopsy_model::Avma;
 use rustc_hash::FxHashSet;
 
 use super::Options;
@@ -108,9 +109,9 @@ impl ModuleVariables {
 
     /// The variable that an address is in: its first byte, and its name, readable.
     #[must_use]
-    pub fn at(&self, address: u64) -> Option<(u64, String)> {
-        let one = find(&self.symbols, address.wrapping_sub(self.bias))?;
-        Some((one.svma.wrapping_add(self.bias), readable(&one.name)))
+    pub fn at(&self, address: Avma) -> Option<(Avma, String)> {
+        let one = find(&self.symbols, address.0.wrapping_sub(self.bias))?;
+        Some((Avma(one.svma.wrapping_add(self.bias)), readable(&one.name)))
     }
 
     /// The variable of the threads that is so many bytes behind the beginning of the module's part of a thread's memory.
@@ -121,8 +122,8 @@ impl ModuleVariables {
 
     /// The function that an address is in, readable.
     #[must_use]
-    pub fn function(&self, address: u64) -> Option<String> {
-        let name = self.functions.as_ref()?.find(address.wrapping_sub(self.bias))?;
+    pub fn function(&self, address: Avma) -> Option<String> {
+        let name = self.functions.as_ref()?.find(address.0.wrapping_sub(self.bias))?;
         Some(demangle(&name))
     }
 
