@@ -70,7 +70,9 @@ impl<'a> Builder<'a> {
         let hertz = u64::from(self.timeline.settings.frequency_hz);
         self.profile.period = signed(1_000_000_000_u64.checked_div(hertz).unwrap_or(0));
         self.profile.default_sample_type = self.string("cpu");
-        let (from, to) = span(capture, Some(self.timeline));
+        let (first, to) = span(capture, Some(self.timeline));
+        // A wait that was known at the start may be hours old.
+        let from = Some(capture.header.start.mono).filter(|start| start.0 > 0).unwrap_or(first);
         self.profile.duration_nanos = signed(to.since(from).0);
         self.profile.time_nanos =
             when::wall_nanos(&capture.header, from).and_then(|nanos| i64::try_from(nanos).ok()).unwrap_or(0);
