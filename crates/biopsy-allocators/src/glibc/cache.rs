@@ -115,7 +115,8 @@ fn list(
     let mut chunks = Vec::new();
     let mut at = first;
     while at != 0 {
-        chunks.push((at - BACK, size_of(window, at)?));
+        let size = size_of(window, at)?;
+        chunks.push((at - BACK, size));
         *left = left.checked_sub(1)?;
         let word = window.word(at)?;
         // Since 2.32 a link is mixed with its own address, one that is 0 too (`PROTECT_PTR`).
