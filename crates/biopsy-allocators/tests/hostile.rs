@@ -205,6 +205,21 @@ fn bins_in_circles_and_links_that_lead_astray_end() {
     }
 }
 
+/// A block of a program has the size of a thread's cache now and then, and small numbers where that has its lists.
+#[test]
+fn numbers_of_a_program_are_no_cache() {
+    for (size, counts) in [(0x250, 64), (0x290, 128), (0x300, 152)] {
+        let blocks = [Block::Used(size), Block::Used(64)];
+        for number in [1, 7, 15, 16, 24, u64::MAX] {
+            let mut made = process(HEAD_OF_TODAY, &blocks);
+            made.word(HEAP + 16 + counts, number);
+            let footprint = footprint(&made, &[]);
+            assert_eq!(footprint.allocators[0].arenas[0].used, sum(&blocks, used), "{size:#x}, {number}");
+            assert_eq!(total(&footprint), made.resident());
+        }
+    }
+}
+
 #[test]
 fn sizes_that_lead_nowhere_leave_the_rest_unknown() {
     for size in [0, 16, 24, 40, HEAP_BYTES, HEAP_BYTES + 16, !7, 1 << 63] {
