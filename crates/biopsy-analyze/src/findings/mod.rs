@@ -20,6 +20,7 @@ mod harm;
 pub mod ids;
 mod incident;
 mod looks;
+mod native_leak;
 mod requests;
 mod rules;
 mod scene;

@@ -179,7 +179,7 @@ mod tests {
             (".0", ".0"),
             ("a.b", "a.b"),
             ("_ZL8sessions", "sessions"),
-            ("_ZZ4openvE5cache", "open::cache"),
+            ("_ZZ4openvE5cache", "open()::cache"),
         ] {
             assert_eq!(readable(name), plain, "{name}");
         }

@@ -70,6 +70,7 @@ fn pairs(how: How) -> Vec<(FindingId, FindingId)> {
 const EXPLAINED: &[(FindingId, FindingId)] = &[
     (KeptAllocations, MemoryGrowth),
     (Leak, GrowingType),
+    (Leak, KeptAllocations),
     (Leak, ManagedHeapGrowth),
     (Leak, MemoryGrowth),
     (Leak, TimerGrowth),

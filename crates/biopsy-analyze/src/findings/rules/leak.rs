@@ -4,12 +4,11 @@ use crate::findings::allocated;
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::incident::Incident;
+use crate::findings::native_leak;
 use crate::heap::growth::{Growth, HolderGrowth, grown};
 use crate::heap::text_of;
 use crate::words::{bytes, number, percent};
 use biopsy_model::heap::HeapSource;
-
-mod native;
 
 /// Fewer snapshots cannot tell what grows from what grew once.
 const SNAPSHOTS: usize = 3;
@@ -32,7 +31,7 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let first = all.next()?;
     let more = grown(&first.retained) as f64;
     // What is kept and let go again and again is more at three moments by chance, once in six times.
-    if is_native && !native::memory_grows(incident, more) {
+    if is_native && !native_leak::memory_grows(incident, more) {
         return None;
     }
     let held = held_by(first);
@@ -43,7 +42,7 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let mut evidence: Vec<_> = evidence.collect();
     let types: Vec<&str> = first.keeps.as_deref().into_iter().chain([first.held.of.as_str()]).collect();
     let allocated = if is_native {
-        native::allocated(incident)
+        native_leak::allocated(incident)
     } else {
         allocated::of_types(incident, &types, grown_with(growth, first))
     };

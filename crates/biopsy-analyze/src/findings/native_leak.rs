@@ -16,7 +16,7 @@ const SAMPLES: u64 = 10;
 const GROWN: f64 = 0.3;
 
 /// Whether the process itself grows: in a recording steadily, else from the first snapshot to the last. `more`: bytes that are held more.
-pub(super) fn memory_grows(incident: &Incident<'_>, more: f64) -> bool {
+pub(crate) fn memory_grows(incident: &Incident<'_>, more: f64) -> bool {
     let Some(pid) = incident.heaps.last().map(|heap| heap.facts.pid) else { return false };
     let mut trends =
         incident.recorded.iter().flat_map(|(_, analysis)| &analysis.metrics.trends).filter(|trend| {
@@ -36,7 +36,7 @@ pub(super) fn memory_grows(incident: &Incident<'_>, more: f64) -> bool {
 
 /// Who allocates most of what stays, where allocations were recorded; of an interpreter, which allocates for what it runs, who touches new
 /// pages first.
-pub(super) fn allocated(incident: &Incident<'_>) -> Option<Allocated> {
+pub(crate) fn allocated(incident: &Incident<'_>) -> Option<Allocated> {
     let (_, analysis) = incident.recorded?;
     let is_interpreted = incident.heaps.last().is_some_and(|heap| heap.facts.runtime.starts_with("CPython"));
     let site = analysis.allocations.as_ref().and_then(|summary| Some((summary, summary.sites.first()?)));
