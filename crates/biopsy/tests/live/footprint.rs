@@ -3,7 +3,7 @@
 use biopsy_testkit::{Privilege, Program, Survival, TargetProcess, compile_c, require, temp_dir};
 use serde_json::Value;
 
-use crate::support::{biopsy, complaint, said};
+use crate::support::{biopsy, said};
 
 fn part(footprint: &Value, kind: &str) -> u64 {
     let parts = footprint["parts"].as_array().expect("a list");
