@@ -203,6 +203,8 @@ fn starts(biopsy: &Path, root: &Path, options: &Options, table: &mut Table, colu
                 .arg(&server)
                 .arg(format!("-pipename:biopsy-{run}-{start}-{}", std::process::id()));
             command.env("DOTNET_ROOT", root).env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
+            // One that is ended leaves its pipe there.
+            command.env("TMPDIR", watcher.folder.path());
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut child = command.spawn().map_err(|error| format!("cannot run `dotnet`: {error}"))?;
             std::thread::sleep(LIFE);
