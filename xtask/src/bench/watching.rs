@@ -198,18 +198,16 @@ fn starts(biopsy: &Path, root: &Path, options: &Options, table: &mut Table, colu
         let watcher = Watcher::start(biopsy, COMPILERS)?;
         for start in 0..starts {
             let mut command = Command::new(root.join("dotnet"));
-            command
-                .arg("exec")
-                .arg(&server)
-                .arg(format!("-pipename:biopsy-{run}-{start}-{}", std::process::id()));
+            let pipe = format!("biopsy-{run}-{start}-{}", std::process::id());
+            command.arg("exec").arg(&server).arg(format!("-pipename:{pipe}"));
             command.env("DOTNET_ROOT", root).env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
-            // One that is ended leaves its pipe there.
-            command.env("TMPDIR", watcher.folder.path());
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut child = command.spawn().map_err(|error| format!("cannot run `dotnet`: {error}"))?;
             std::thread::sleep(LIFE);
             send_signal(child.id(), Signal::TERM);
             child.wait().map_err(|error| error.to_string())?;
+            // One that is ended leaves its pipe, wherever TMPDIR is.
+            let _ = std::fs::remove_file(Path::new("/tmp").join(pipe));
         }
         let (said, folder) = watcher.stop()?;
         let readable = readable_reports(&folder.path().join("out/compilers"));
