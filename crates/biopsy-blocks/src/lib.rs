@@ -56,7 +56,7 @@ pub struct NativeHeap {
     pub facts: HeapFacts,
 }
 
-/// Reads what the blocks are and who holds them. `areas`: memory that the allocators have. `roots`: folders below which the process's files
+/// Reads what the blocks are and who holds them, of up to `most` blocks and objects. `areas`: memory that the allocators have. `roots`: folders below which the process's files
 /// are looked for, as of `biopsy_stacks`.
 ///
 /// # Errors
@@ -66,14 +66,21 @@ pub fn read(
     blocks: Vec<UsedBlock>,
     areas: &[Range<u64>],
     folders: Vec<PathBuf>,
+    most: usize,
 ) -> io::Result<NativeHeap> {
     let modules = biopsy_stacks::image::variables(image, folders.clone());
     let python = python::Python::find(image);
     let mut warnings = Vec::new();
     let mut all = blocks;
-    let mut pools = Vec::new();
+    let (mut pools, mut is_cut) = (Vec::new(), false);
     if let Some(python) = &python {
-        pools = python::pools::find(image, areas, &mut all, MOST_BLOCKS);
+        pools = python::pools::find(image, areas, &mut all, most);
+        is_cut = all.len() >= most;
+        if is_cut {
+            warnings.push(format!(
+                "objects of Python beyond the first {most} blocks are not among them: there are too many"
+            ));
+        }
         if let Some(why) = &python.warning {
             warnings.push(why.clone());
         }
@@ -118,7 +125,7 @@ pub fn read(
         pid: image.process().pid,
         runtime,
         source: HeapSource::Blocks,
-        whole: !read.is_cut && dropped == 0,
+        whole: !is_cut && !read.is_cut && dropped == 0,
         warnings,
         ..graph.facts()
     };

@@ -3,7 +3,7 @@
 mod holders;
 
 use biopsy_allocators::UsedBlock;
-use biopsy_blocks::read;
+use biopsy_blocks::{MOST_BLOCKS, read};
 use biopsy_image::{
     Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError,
     Thread,
@@ -89,8 +89,8 @@ fn blocks(count: u64) -> Vec<UsedBlock> {
 /// What holds each block.
 fn holders_of(made: &Made, count: u64) -> Vec<String> {
     let area = HEAP..HEAP + BYTES;
-    let heap =
-        read(made, blocks(count), std::slice::from_ref(&area), Vec::new()).expect("nothing is spilled");
+    let heap = read(made, blocks(count), std::slice::from_ref(&area), Vec::new(), MOST_BLOCKS)
+        .expect("nothing is spilled");
     let ways = holders::ways(&heap).into_iter();
     ways.map(|way| way.split(" → ").next().unwrap_or_default().to_owned()).collect()
 }
@@ -151,7 +151,7 @@ proptest! {
         // Blocks that overlap, and that reach behind the end of memory.
         let mut all = blocks(100);
         all.extend(sizes.iter().enumerate().map(|(number, size)| UsedBlock { start: Avma(HEAP + number as u64 * 160), size: size * size }));
-        let heap = read(&made, all, &[], Vec::new()).expect("nothing is spilled");
+        let heap = read(&made, all, &[], Vec::new(), MOST_BLOCKS).expect("nothing is spilled");
         let totals = heap.graph.totals();
         prop_assert_eq!(totals.1, Some(totals.0), "what is lost has a root too");
     }

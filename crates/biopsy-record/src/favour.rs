@@ -99,6 +99,12 @@ pub fn step_behind() {
     all_threads();
 }
 
+/// Ends that: from now on somebody waits, or the target stands still for us.
+pub fn step_up() {
+    IS_BEHIND.store(false, Ordering::Relaxed);
+    all_threads();
+}
+
 /// For all our threads, also those that they start from here on. To be called again from time to time.
 pub fn all_threads() {
     let Some(wanted) = competing().map(fitting) else { return };
@@ -192,6 +198,8 @@ mod tests {
         drop(turn);
         all_threads();
         assert!(starves || !may || nice(this).unwrap() == BEHIND);
+        step_up();
+        assert!(starves || nice(this).unwrap() == before);
     }
 
     #[test]

@@ -32,7 +32,12 @@ impl Recording<'_> {
             // Read again before that is decided.
             self.draft.header.end = Some(end.clone());
             let bytes = trace.as_ref().map_or(0, |trace| trace.bytes);
+            // Processes stand still for it.
+            biopsy_record::favour::step_up();
             frozen = self.take_stacks(bytes, &mut warnings);
+            if self.plan.unattended {
+                biopsy_record::favour::step_behind();
+            }
             self.take_last(watch, &end, &mut warnings);
         }
         if self.draft.header.ended_by == EndedBy::DiskFull {

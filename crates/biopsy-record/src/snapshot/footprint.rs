@@ -13,6 +13,8 @@ use biopsy_target::freeze::{self, FreezeError, FreezeOptions, FrozenProcess};
 
 use super::SnapshotError;
 
+/// Bytes of ours for each block while its graph is made: 165 to 195 were seen, of 1 to 7.5 million blocks.
+const BYTES_OF_BLOCK: u64 = 200;
 /// Bytes of `/proc/PID/status`.
 const STATUS: usize = 64 << 10;
 
@@ -57,17 +59,39 @@ pub fn take_footprint(
 /// The same with what the blocks of native code are and who holds them, where their allocator is understood.
 fn with_blocks(process: &FrozenProcess) -> (Footprint, Option<(Graph, HeapFacts)>) {
     let pid = process.key().pid;
-    let memory = biopsy_allocators::with_blocks(process, &[], biopsy_blocks::MOST_BLOCKS);
+    let most = most_blocks(freeze::own_headroom().map(|headroom| headroom.to_spare(0)));
+    let memory = biopsy_allocators::with_blocks(process, &[], most);
     let mut footprint = Footprint { pid, kernel: kernel_sums(pid), ..memory.footprint };
-    let Some(blocks) = memory.blocks.filter(|blocks| !blocks.is_empty()) else { return (footprint, None) };
+    let Some(blocks) = memory.blocks else {
+        if footprint.allocators.iter().any(|allocator| !allocator.arenas.is_empty()) {
+            let why = if most < biopsy_blocks::MOST_BLOCKS {
+                ", as many as half of the spare memory has room for"
+            } else {
+                ""
+            };
+            footprint
+                .warnings
+                .push(format!("native blocks were not read one by one: there are more than {most}{why}"));
+        }
+        return (footprint, None);
+    };
+    if blocks.is_empty() {
+        return (footprint, None);
+    }
     let folders = vec![PathBuf::from(format!("/proc/{pid}/root")), PathBuf::from("/")];
-    match biopsy_blocks::read(process, blocks, &memory.areas, folders) {
+    match biopsy_blocks::read(process, blocks, &memory.areas, folders, most) {
         Ok(heap) => (footprint, Some((heap.graph, HeapFacts { pid, ..heap.facts }))),
         Err(error) => {
             footprint.warnings.push(format!("what the blocks are could not be told: {error}"));
             (footprint, None)
         }
     }
+}
+
+/// How many blocks are told at most where so many bytes are to be had, which the target may need as well: a half of them is ours.
+fn most_blocks(to_spare: Option<u64>) -> usize {
+    let room = to_spare.map_or(u64::MAX, |bytes| bytes / 2 / BYTES_OF_BLOCK);
+    usize::try_from(room).unwrap_or(usize::MAX).min(biopsy_blocks::MOST_BLOCKS)
 }
 
 /// Of a frozen process, of whose memory these parts are heaps of a managed runtime.
@@ -102,6 +126,15 @@ fn parse(status: &str) -> KernelSums {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_graph_of_blocks_takes_half_of_the_spare_memory_at_most() {
+        assert_eq!(most_blocks(Some(0)), 0);
+        assert_eq!(most_blocks(Some(400_000_000)), 1_000_000);
+        for much in [Some(1 << 40), None] {
+            assert_eq!(most_blocks(much), biopsy_blocks::MOST_BLOCKS);
+        }
+    }
 
     #[test]
     fn amounts_are_read_from_their_lines() {
