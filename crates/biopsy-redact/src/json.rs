@@ -42,12 +42,29 @@ pub(crate) fn within_strings(text: &[u8], spans: Vec<Span>) -> Vec<Span> {
             continue;
         }
         let next = found.inside.partition_point(|string| string.end < span.range.start);
-        let Some(string) = found.inside.get(next) else { continue };
-        let start = span.range.start.max(string.start);
-        let end = span.range.end.min(string.end);
-        if start < end {
-            span.range = before_escape(text, string.start, start)..behind_escape(text, string, end);
-            kept.push(span);
+        let before = kept.len();
+        for string in found.inside.iter().skip(next).take_while(|string| string.start < span.range.end) {
+            // Elements of a list belong together; what has a name of its own is another value. Names stay, unless a secret begins in one.
+            if span.range.start < string.start && is_name(text, string) {
+                if kept.len() > before {
+                    break;
+                }
+                continue;
+            }
+            let start = span.range.start.max(string.start);
+            let end = span.range.end.min(string.end);
+            if start < end {
+                let range = before_escape(text, string.start, start)..behind_escape(text, string, end);
+                kept.push(Span { range, ..span.clone() });
+            }
+        }
+        if kept.len() == before {
+            // A number, of which the mask is a string.
+            let floor =
+                kept.last().map_or(found.stretch.start, |last| last.range.end.max(found.stretch.start));
+            if let Some(range) = number_around(text, floor..found.stretch.end, &span.range) {
+                kept.push(Span { range, wrap: Some(0), ..span });
+            }
         }
     }
     kept
@@ -61,6 +78,20 @@ fn scalar_end(text: &[u8], range: &Range<usize>) -> usize {
     }
     let ends = |b: &u8| matches!(b, b',' | b']' | b'}') || b.is_ascii_whitespace();
     range.start + bytes.iter().position(ends).unwrap_or(bytes.len())
+}
+
+/// Whether a colon follows the string.
+fn is_name(text: &[u8], string: &Range<usize>) -> bool {
+    text.get(string.end + 1..).unwrap_or_default().trim_ascii_start().first() == Some(&b':')
+}
+
+/// The whole number that the span stands on or in, between what is around it; `None`: it stands on something else.
+fn number_around(text: &[u8], within: Range<usize>, span: &Range<usize>) -> Option<Range<usize>> {
+    let is_of_number = |b: &&u8| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E');
+    let first = span.start + text.get(span.clone())?.iter().position(u8::is_ascii_digit)?;
+    let front = text.get(within.start..first)?.iter().rev().take_while(is_of_number).count();
+    let behind = text.get(first..within.end)?.iter().take_while(is_of_number).count();
+    Some(first - front..first + behind)
 }
 
 /// The line of this place, with its end.
@@ -210,7 +241,9 @@ mod tests {
             wide: None,
             wrap: None,
         };
-        within_strings(text.as_bytes(), vec![span]).pop().map(|span| text[span.range].to_owned())
+        let kept = within_strings(text.as_bytes(), vec![span]);
+        let parts: Vec<&str> = kept.into_iter().map(|span| &text[span.range]).collect();
+        (!parts.is_empty()).then(|| parts.join("|"))
     }
 
     #[test]
@@ -218,12 +251,18 @@ mod tests {
         for (text, part, wanted) in [
             (r#"{"a":"x1","b":2}"#, r#"x1","b":2"#, Some("x1")),
             (r#"{"a":"x\\","b":2}"#, r#"x\\","b"#, Some(r"x\\")),
-            (r#"{"a":{"b":"x1"}}"#, r#"{"b":"x"#, Some("b")),
+            (r#"{"a":{"b":"x1"}}"#, r#"{"b":"x"#, Some("x")),
+            (r#"{"sk_x1":1}"#, "sk_x1", Some("sk_x1")),
             ("  \"a\": \"x1\",\n  \"b\": 2\n", "x1\",\n  \"b", Some("x1")),
             (r#"10:01 got {"a":"x1","b":true} ok"#, r#"x1","b":t"#, Some("x1")),
             (r#"{"a":"x\u00e9y"}"#, r"x\u00", Some(r"x\u00e9")),
             (r#"{"a":"x\"y"}"#, r#""y"#, Some(r#"\"y"#)),
-            (r#"{"a":["x1","y1"]}"#, r#"x1","y1"#, Some("x1")),
+            (r#"{"a":["x1","y1"]}"#, r#"x1","y1"#, Some("x1|y1")),
+            (r#"{"a":["x1","y1"],"b":"z1"}"#, r#"x1","y1"],"b":"z"#, Some("x1|y1")),
+            (r#"{"a":4111,"b":2}"#, "4111", Some("4111")),
+            (r#"{"a":[1,4111.5e3],"b":2}"#, "4111", Some("4111.5e3")),
+            (r#"{"a": -4111}"#, ": -4111}", Some("-4111")),
+            (r#"{"a":true}"#, "true", None),
             ("[\n  \"x1 y\",\n  2\n]", "1 y\",\n  2", Some("1 y")),
             // No JSON: nothing is said of it.
             (r#"f("a", x"y") {"#, r#"x"y"#, Some(r#"x"y"#)),
