@@ -36,7 +36,8 @@ pub(crate) fn within_strings(text: &[u8], spans: Vec<Span>) -> Vec<Span> {
         // A number in the place of a text has a mask in quotes; it stands outside of strings.
         if span.wrap.is_some() {
             span.range.end = scalar_end(text, &span.range);
-            if !matches!(&text[span.range.clone()], b"" | b"true" | b"false" | b"null") {
+            // No mask stands for an object, `true` or nothing.
+            if text[span.range.clone()].first().is_some_and(|b| b.is_ascii_digit() || *b == b'-') {
                 kept.push(span);
             }
             continue;

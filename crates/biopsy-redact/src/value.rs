@@ -271,12 +271,23 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
         }
         at += 1;
     }
+    if matches!(place.key_quote, Some(KeyQuote::Json(_))) && is_composite(&text[place.at..]) {
+        return None;
+    }
     // In JSON a mask must stand in quotes.
     let wrap = match place.key_quote {
         Some(KeyQuote::Json(backslashes)) if mask_at(text, place.at).is_none() => Some(backslashes),
         _ => None,
     };
     Some(Value { range: place.at..at, quoted: false, open: at == text.len(), wrap })
+}
+
+/// An object or a list of JSON begins here.
+fn is_composite(rest: &[u8]) -> bool {
+    let inner = rest.get(1..).unwrap_or_default().trim_ascii_start();
+    let inner = &inner[inner.iter().take_while(|b| **b == b'\\').count()..];
+    matches!(rest.first(), Some(b'{' | b'['))
+        && matches!(inner.first(), Some(b'"' | b'{' | b'[' | b'}' | b']'))
 }
 
 /// Longest value with blanks and without quotes, in bytes.

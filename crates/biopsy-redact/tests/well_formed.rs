@@ -245,3 +245,15 @@ fn numbers_of_json_that_are_secrets_become_texts() {
         );
     }
 }
+
+/// A text that ends with a backslash, before an object with the name of a secret.
+#[test]
+fn an_object_is_no_secret() {
+    for line in [
+        r#"{"token": "password=h2we07QrfZc3BNgv3tlAZC5TNzr7\\", "password": {"authorizations": []}}"#,
+        r#"{"a":"password=u4mXrcV6FdcbR8Paf2j\\","passwords":{}}"#,
+    ] {
+        let masked = masked(line);
+        assert!(serde_json::from_str::<serde_json::Value>(&masked).is_ok(), "{masked}");
+    }
+}
