@@ -11,7 +11,8 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use biopsy_lab::{Lab, signatures};
+use biopsy_lab::Lab;
+use biopsy_lab::signatures::{self, Same};
 
 const FILL: &str = "
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999999)
@@ -34,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let mut most = 0;
         for i in 0..100 {
             let began = Instant::now();
-            let others = signatures::others(&lab, &format!("case-{}", first + i * step)).await?;
+            let others = signatures::others(&lab, &format!("case-{}", first + i * step), Same::Crash).await?;
             times.push(began.elapsed());
             most = most.max(others.map_or(0, |others| others.count));
         }

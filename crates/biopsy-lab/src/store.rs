@@ -48,7 +48,9 @@ CREATE TABLE IF NOT EXISTS tokens (
     digest BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE, roles TEXT NOT NULL, created BIGINT NOT NULL, expires BIGINT NOT NULL,
     used BIGINT);
 CREATE TABLE IF NOT EXISTS signatures (digest BLOB NOT NULL, case_id TEXT NOT NULL, seen BIGINT NOT NULL, PRIMARY KEY (digest, case_id));
+CREATE TABLE IF NOT EXISTS causes (digest BLOB NOT NULL, case_id TEXT NOT NULL, seen BIGINT NOT NULL, PRIMARY KEY (digest, case_id));
 CREATE INDEX IF NOT EXISTS signatures_of_case ON signatures(case_id);
+CREATE INDEX IF NOT EXISTS causes_of_case ON causes(case_id);
 CREATE INDEX IF NOT EXISTS objects_of_case ON objects(case_id);
 CREATE INDEX IF NOT EXISTS jobs_waiting ON jobs(state, not_before);
 CREATE INDEX IF NOT EXISTS outbox_waiting ON outbox(state, not_before);

@@ -14,7 +14,7 @@ use crate::cases;
 use crate::error::{LabError, in_words};
 use crate::notices;
 use crate::place::{Lab, now};
-use crate::signatures;
+use crate::signatures::{self, Same};
 
 /// How long an analysis may take.
 const LONGEST: Duration = Duration::from_secs(900);
@@ -117,7 +117,9 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
         .await
         .map_err(|_| LabError::Worker("it was ended".to_owned()))??;
     let key = lab.signature_key()?;
-    let digests = reports.json.as_deref().map(|json| signatures::digests(json, &key)).unwrap_or_default();
+    let json = reports.json.as_deref();
+    let crashes = json.map(|json| signatures::digests(json, &key)).unwrap_or_default();
+    let causes = json.map(|json| signatures::causes(json, &key)).unwrap_or_default();
     let kinds =
         [("report.html", reports.html), ("report.json", reports.json), ("report.md", Some(reports.markdown))];
     let mut made = Vec::new();
@@ -154,7 +156,8 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
         .execute(&mut *within)
         .await?;
     }
-    signatures::note(&mut within, &case.id, digests).await?;
+    signatures::note(&mut within, &case.id, Same::Crash, crashes).await?;
+    signatures::note(&mut within, &case.id, Same::Cause, causes).await?;
     sqlx::query("UPDATE cases SET state = 'analysed' WHERE id = $1")
         .bind(&case.id)
         .execute(&mut *within)

@@ -13,7 +13,7 @@ use crate::delete;
 use crate::error::LabError;
 use crate::people::Right;
 use crate::place::Lab;
-use crate::signatures;
+use crate::signatures::{self, Same};
 
 /// The report has its script inside; it may draw, and reach nothing.
 const POLICY_OF_REPORT: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
@@ -67,7 +67,8 @@ pub(super) async fn one(
         ));
     }
     if visitor.roles.may(Right::Read) {
-        middle.push_str(&equals(&lab, &case.id).await?);
+        middle.push_str(&equals(&lab, &case.id, Same::Crash).await?);
+        middle.push_str(&equals(&lab, &case.id, Same::Cause).await?);
     }
     if visitor.roles.may(Right::Read) && objects.iter().any(|object| object.kind.starts_with("report.")) {
         middle.push_str(&format!(
@@ -86,9 +87,13 @@ pub(super) async fn one(
     Ok(visitor.page(&case.id, &body))
 }
 
-/// Which other cases crashed the same way.
-async fn equals(lab: &Lab, case: &str) -> Result<String, LabError> {
-    let Some(others) = signatures::others(lab, case).await? else { return Ok(String::new()) };
+/// Which other cases crashed the same way, or have a finding at the same place.
+async fn equals(lab: &Lab, case: &str, same: Same) -> Result<String, LabError> {
+    let Some(others) = signatures::others(lab, case, same).await? else { return Ok(String::new()) };
+    let words = match same {
+        Same::Crash => "It crashed the same way as",
+        Same::Cause => "It has a finding in the same function as",
+    };
     let links: Vec<String> = others
         .newest
         .iter()
@@ -99,11 +104,7 @@ async fn equals(lab: &Lab, case: &str) -> Result<String, LabError> {
     let rest = if rest > 0 { format!(" and {rest} older") } else { String::new() };
     let since = when(others.since);
     let cases = if others.count == 1 { "case" } else { "cases" };
-    Ok(format!(
-        "<p>It crashed the same way as {} other {cases} since {since}: {}{rest}.</p>",
-        others.count,
-        links.join(", ")
-    ))
+    Ok(format!("<p>{words} {} other {cases} since {since}: {}{rest}.</p>", others.count, links.join(", ")))
 }
 
 /// What happened to it, and who read what of it.

@@ -1,15 +1,21 @@
 //! Equal crashes meet across cases, as long as the cases are there.
 
-use biopsy_lab::{delete, signatures};
+use biopsy_lab::delete;
+use biopsy_lab::signatures::{self, Same};
 
 use crate::support::{Running, send};
 
 fn note(running: &Running, case: &str, signature: &str) {
     let key = running.lab.signature_key().unwrap();
-    let report = format!(r#"{{"dumps": [{{"signature": {{"text": "{signature}", "version": 1}}}}]}}"#);
+    let report = format!(
+        r#"{{"dumps": [{{"signature": {{"text": "{signature}", "version": 1}}}}],
+            "findings": [{{"id": "crash", "severity": "critical",
+                           "evidence": [{{"reference": {{"kind": "function", "name": "{signature}"}}}}]}}]}}"#
+    );
     running.wait_for(async {
         let mut within = running.lab.store.begin().await.unwrap();
-        signatures::note(&mut within, case, signatures::digests(&report, &key)).await.unwrap();
+        signatures::note(&mut within, case, Same::Crash, signatures::digests(&report, &key)).await.unwrap();
+        signatures::note(&mut within, case, Same::Cause, signatures::causes(&report, &key)).await.unwrap();
         within.commit().await.unwrap();
     });
 }
@@ -26,7 +32,12 @@ fn equal_crashes_are_named_until_their_case_is_deleted() {
         // Analysed again: it is the same case.
         note(&running, case, signature);
     }
-    let others = |case: &str| running.wait_for(signatures::others(&running.lab, case)).unwrap();
+    let others = |case: &str| {
+        let [crash, cause] = [Same::Crash, Same::Cause]
+            .map(|same| running.wait_for(signatures::others(&running.lab, case, same)).unwrap());
+        assert_eq!(crash, cause, "the same cases have both");
+        crash
+    };
     let found = others("4711").unwrap();
     assert_eq!((found.count, found.newest), (1, vec!["4712".to_owned()]));
     assert_eq!(others("4713"), None);
@@ -42,9 +53,12 @@ fn equal_crashes_are_named_until_their_case_is_deleted() {
 }
 
 async fn sqlx_rows(running: &Running, case: &str) -> Vec<(Vec<u8>,)> {
-    sqlx::query_as("SELECT digest FROM signatures WHERE case_id = $1")
-        .bind(case)
-        .fetch_all(running.lab.store.pool())
-        .await
-        .unwrap()
+    sqlx::query_as(
+        "SELECT digest FROM signatures WHERE case_id = $1 UNION SELECT digest FROM causes WHERE case_id = $2",
+    )
+    .bind(case)
+    .bind(case)
+    .fetch_all(running.lab.store.pool())
+    .await
+    .unwrap()
 }
