@@ -1,6 +1,6 @@
 //! Equal crashes and equal causes meet across cases: by their signatures, and by findings at one place.
 //!
-//! Their texts stay in the sealed report. The database has a digest of it under a key that is in neither database nor storage:
+//! Their texts stay in the sealed report. The database has digests of them under a key that is in neither database nor storage:
 //! equals are found by it, and a back-up does not give away what a case was about that was deleted since.
 
 use std::collections::BTreeSet;
