@@ -54,11 +54,11 @@ impl KeywordHit {
 #[derive(Debug)]
 pub(crate) struct Keywords {
     /// Bit by hash of three folded bytes: a keyword may begin so.
-    filter: Box<[u64]>,
+    filter: Table,
     /// The same of four, for the longer ones: of what the first table lets through, it lets through a third.
-    longer: Box<[u64]>,
+    longer: Table,
     /// What of the first table the shorter ones are.
-    shorter: Box<[u64]>,
+    shorter: Table,
     /// Keywords of four bytes and more.
     long: Groups,
     /// Keywords of three bytes.
@@ -68,6 +68,9 @@ pub(crate) struct Keywords {
     /// Keywords of one byte, in both cases.
     singles: Vec<(u8, u16)>,
 }
+
+/// A bit for each hash. Its size is part of the type: no place in it is looked up behind its end.
+type Table = Box<[u64; 1 << (FILTER_BITS - 6)]>;
 
 /// Keywords by the hash of how they begin.
 #[derive(Debug)]
@@ -94,7 +97,7 @@ pub struct TooManyKeywords;
 impl Keywords {
     /// A search for these, in any case of ASCII.
     pub(crate) fn new(keywords: &[String]) -> Result<Self, TooManyKeywords> {
-        let mut filter = vec![0; 1 << (FILTER_BITS - 6)].into_boxed_slice();
+        let mut filter: Table = Box::new([0; 1 << (FILTER_BITS - 6)]);
         let mut longer = filter.clone();
         let mut shorter = filter.clone();
         let (mut long, mut triples, mut pairs, mut singles) =
@@ -172,14 +175,21 @@ impl Keywords {
     }
 
     /// Adds the keywords that begin at `start`, where the text begins with `word`.
+    #[inline]
     fn compare(&self, text: &[u8], start: usize, word: u64, hits: &mut Vec<KeywordHit>) {
-        let long = if is_set(&self.longer, word & FOUR) { self.long.group(word & FOUR) } else { &[] };
-        let shorter = if is_set(&self.shorter, word & THREE) {
-            [self.pairs.group(word & TWO), self.triples.group(word & THREE)]
-        } else {
-            [&[][..]; 2]
-        };
-        for keyword in shorter.into_iter().flatten().chain(long) {
+        // Of what the first table lets through, half ends here.
+        let (is_short, is_long) = (is_set(&self.shorter, word & THREE), is_set(&self.longer, word & FOUR));
+        if is_short {
+            Self::add(self.pairs.group(word & TWO), text, start, word, hits);
+            Self::add(self.triples.group(word & THREE), text, start, word, hits);
+        }
+        if is_long {
+            Self::add(self.long.group(word & FOUR), text, start, word, hits);
+        }
+    }
+
+    fn add(group: &[Keyword], text: &[u8], start: usize, word: u64, hits: &mut Vec<KeywordHit>) {
+        for keyword in group {
             if (word ^ keyword.word) & keyword.mask == 0
                 && text.get(start..start + keyword.text.len()).is_some_and(|there| keyword.is(there))
             {
@@ -222,12 +232,13 @@ impl Groups {
     }
 }
 
-fn set(filter: &mut [u64], beginning: u64) {
+fn set(filter: &mut Table, beginning: u64) {
     let bit = hash(beginning, FILTER_BITS);
     filter[bit >> 6] |= 1 << (bit & 63);
 }
 
-fn is_set(filter: &[u64], beginning: u64) -> bool {
+#[inline]
+fn is_set(filter: &Table, beginning: u64) -> bool {
     let bit = hash(beginning, FILTER_BITS);
     filter[bit >> 6] >> (bit & 63) & 1 != 0
 }

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+mod at_once;
 mod cgroup;
 mod compile;
 mod dotnet;
@@ -38,6 +39,7 @@ mod target_process;
 mod wrap;
 
 pub use asking::{Answered, Askers, Window};
+pub use at_once::at_once;
 pub use cgroup::{CpuLimit, FreezerGroup, GroupLimit};
 pub use compile::{compile_c, compile_cpp, compile_rust};
 pub use dotnet::{

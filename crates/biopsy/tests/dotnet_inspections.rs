@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use biopsy_testkit::{DOTNET_RUNTIMES, Privilege, Survival, dotnet_heaps, require_all, temp_dir};
+use biopsy_testkit::{DOTNET_RUNTIMES, Privilege, Survival, at_once, dotnet_heaps, require_all, temp_dir};
 use serde_json::Value;
 
 const NEEDED: [Privilege; 2] = [Privilege::DotNetTargets, Privilege::Ptrace];
@@ -51,7 +51,9 @@ fn findings(report: &Value) -> Vec<&str> {
 }
 
 /// Way, inspection, what its first row names, how many at least, the finding.
-const FAULTS: &[(&str, &str, &str, u64, Option<&str>)] = &[
+type Fault = (&'static str, &'static str, &'static str, u64, Option<&'static str>);
+
+const FAULTS: &[Fault] = &[
     ("strings", "duplicate-strings", "Heaps.Order.Country", 49_990, None),
     (
         "collections",
@@ -80,23 +82,29 @@ fn each_fault_is_told_with_its_place_and_not_where_it_is_not() {
         return;
     }
     let thorough = std::env::var_os(THOROUGH).is_some_and(|value| value == "1");
-    for (number, (way, id, what, least, finding)) in FAULTS.iter().enumerate() {
-        for (turn, runtime) in DOTNET_RUNTIMES.into_iter().enumerate() {
-            if !thorough && number % DOTNET_RUNTIMES.len() != turn {
-                continue;
+    let numbered: Vec<_> = FAULTS.iter().enumerate().collect();
+    // So many at once: each is a program with a heap.
+    for some in numbered.chunks(DOTNET_RUNTIMES.len()) {
+        at_once(some, |(number, fault)| {
+            for (turn, runtime) in DOTNET_RUNTIMES.into_iter().enumerate() {
+                if thorough || number % DOTNET_RUNTIMES.len() == turn {
+                    is_told_and_its_twin_is_not(runtime, fault);
+                }
             }
-            let sick = report(runtime, &[way]);
-            let (_, found, objects) =
-                inspected(&sick, id).unwrap_or_else(|| panic!("{runtime} {way}: nothing"));
-            assert!(found.contains(what) && objects >= *least, "{runtime} {way}: {found} {objects}");
-            let found = findings(&sick);
-            finding.iter().for_each(|finding| assert!(found.contains(finding), "{runtime} {way}: {found:?}"));
-            let tidy = report(runtime, &[way, "tidy"]);
-            let rest = inspected(&tidy, id).filter(|(_, found, _)| found.contains(what));
-            assert!(rest.is_none_or(|(.., objects)| objects < least / 10), "{runtime} {way} tidy: {rest:?}");
-            let found = findings(&tidy);
-            let is_ours = |id: &&str| ["never-released", "wasted-memory"].contains(id);
-            assert!(!found.iter().any(is_ours), "{runtime} {way} tidy: {found:?}");
-        }
+        });
     }
+}
+
+fn is_told_and_its_twin_is_not(runtime: &str, (way, id, what, least, finding): &Fault) {
+    let sick = report(runtime, &[way]);
+    let (_, found, objects) = inspected(&sick, id).unwrap_or_else(|| panic!("{runtime} {way}: nothing"));
+    assert!(found.contains(what) && objects >= *least, "{runtime} {way}: {found} {objects}");
+    let found = findings(&sick);
+    finding.iter().for_each(|finding| assert!(found.contains(finding), "{runtime} {way}: {found:?}"));
+    let tidy = report(runtime, &[way, "tidy"]);
+    let rest = inspected(&tidy, id).filter(|(_, found, _)| found.contains(what));
+    assert!(rest.is_none_or(|(.., objects)| objects < least / 10), "{runtime} {way} tidy: {rest:?}");
+    let found = findings(&tidy);
+    let is_ours = |id: &&str| ["never-released", "wasted-memory"].contains(id);
+    assert!(!found.iter().any(is_ours), "{runtime} {way} tidy: {found:?}");
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, Privilege, Survival, dotnet_peer, dotnet_target, require_all, temp_dir,
+    DOTNET_RUNTIMES, Privilege, Survival, at_once, dotnet_peer, dotnet_target, require_all, temp_dir,
 };
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn leaks_by_timers_and_events_are_told_with_type_and_holder() {
         return;
     }
     for (mode, words) in LEAKS {
-        for runtime in DOTNET_RUNTIMES {
+        at_once(DOTNET_RUNTIMES, |runtime| {
             let folder = temp_dir("leaks");
             let recording = folder.path().join("leak");
             let file = recording.to_str().expect("a plain name");
@@ -65,7 +65,7 @@ fn leaks_by_timers_and_events_are_told_with_type_and_holder() {
                 "{runtime} {mode}: the place has one name in the later snapshots: {holder:#}"
             );
             totals_are_equal(file, folder.path());
-        }
+        });
     }
 }
 

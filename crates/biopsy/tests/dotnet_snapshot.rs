@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, dotnet_odd, dotnet_peer, dotnet_root, dotnet_target,
-    packaged_dotnet_target, published_dotnet, require_all, temp_dir,
+    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, at_once, dotnet_odd, dotnet_peer, dotnet_root,
+    dotnet_target, packaged_dotnet_target, published_dotnet, require_all, temp_dir,
 };
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ fn a_snapshot_is_taken_kept_read_and_exported() {
     if !require_all(&NEEDED) {
         return;
     }
-    for (runtime, bundle) in DOTNET_RUNTIMES.into_iter().zip([false, true, false]) {
+    at_once(DOTNET_RUNTIMES.into_iter().zip([false, true, false]), |(runtime, bundle)| {
         let folder = temp_dir("snapshot");
         let truth = folder.path().join("truth.json");
         let arguments = ["--objects", "20000", "--secrets", "--truth", text(&truth)];
@@ -88,7 +88,7 @@ fn a_snapshot_is_taken_kept_read_and_exported() {
         if !bundle {
             no_contents(&recording, &secrets_of(&truth));
         }
-    }
+    });
 }
 
 /// The texts that the program holds and calls secrets.
@@ -153,14 +153,14 @@ fn a_heap_that_the_runtime_tells_is_whole_and_met_exactly() {
             "{warnings}"
         );
     }
-    for runtime in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |runtime| {
         let target = dotnet_target(runtime, "holder", &["--objects", "20000"]);
         let taken = ask(&target.pid().to_string(), "runtime", runtime);
         assert_eq!(row(&taken, "Targets.Holder.Model.Order")["objects"], 3920, "{runtime}");
         let rows = heap_of(&taken)["types"].as_array().expect("a list");
         assert!(!rows.iter().any(|row| row["name"] == "Targets.Holder.Model.Garbage"), "it collected before");
         over_budget_is_refused(target.pid(), folder.path());
-    }
+    });
 }
 
 /// Exports the snapshot, and has the format's own reader open it.
@@ -258,7 +258,7 @@ fn heaps_of_cores_are_exported_by_name() {
         return;
     }
     let folder = temp_dir("cores");
-    for (runtime, kind) in DOTNET_RUNTIMES.into_iter().zip(["heap", "full", "heap"]) {
+    at_once(DOTNET_RUNTIMES.into_iter().zip(["heap", "full", "heap"]), |(runtime, kind)| {
         let target = dotnet_target(runtime, "holder", &["--objects", "20000"]);
         let core = folder.path().join(format!("{runtime}.core"));
         dump(target.pid(), kind, &core);
@@ -282,7 +282,7 @@ fn heaps_of_cores_are_exported_by_name() {
         if runtime != "net10.0" {
             cut_cores_say_so(&core, &read);
         }
-    }
+    });
 }
 
 /// Parts of a core: an error, or what is there with the warning that it is not all. Names are those of the whole core, or have
@@ -326,7 +326,7 @@ fn managed_stacks_are_told_from_dumps_without_heap() {
     }
     let folder = temp_dir("normal");
     let frameworks = dotnet_root().expect("the targets are there").join("shared/Microsoft.NETCore.App");
-    for runtime in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |runtime| {
         let version = runtime.strip_prefix("net").expect("as in `net9.0`");
         let of_version = |path: &PathBuf| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("{version}.")))
@@ -360,7 +360,7 @@ fn managed_stacks_are_told_from_dumps_without_heap() {
             let said = String::from_utf8_lossy(&exported.stderr);
             assert!(said.contains("the memory of the heap is not in"), "{said}");
         }
-    }
+    });
 }
 
 fn dump(pid: u32, kind: &str, core: &Path) {
@@ -474,7 +474,7 @@ fn a_leak_is_named_from_snapshots_in_one_recording() {
     if !require_all(&NEEDED) {
         return;
     }
-    for runtime in ["net8.0", "net10.0"] {
+    at_once(["net8.0", "net10.0"], |runtime| {
         let folder = temp_dir("leak");
         let target = dotnet_target(runtime, "server", &["--port", "0", "--sick", "leak-static-list"]);
         let survival = Survival::before(target.pid()).threads_may_change().files_may_change();
@@ -515,7 +515,7 @@ fn a_leak_is_named_from_snapshots_in_one_recording() {
             1,
             "nothing is left beside it"
         );
-    }
+    });
 }
 
 #[test]
@@ -523,10 +523,8 @@ fn a_leak_is_named_with_who_allocates_it_from_one_capture() {
     if !require_all(&NEEDED) || !require_all(&[Privilege::Perf]) {
         return;
     }
-    for (runtime, mode, words) in [
-        ("net10.0", "leak-static-list", ["AuditTrail.Entries", "AuditTrail.Begin"]),
-        ("net8.0", "leak-static-list", ["AuditTrail.Entries", "AuditTrail.Begin"]),
-    ] {
+    let (mode, words) = ("leak-static-list", ["AuditTrail.Entries", "AuditTrail.Begin"]);
+    at_once(["net10.0", "net8.0"], |runtime| {
         let folder = temp_dir("leak-capture");
         let target = dotnet_target(runtime, "server", &["--port", "0", "--sick", mode]);
         let survival = Survival::before(target.pid()).threads_may_change().files_may_change();
@@ -561,5 +559,5 @@ fn a_leak_is_named_with_who_allocates_it_from_one_capture() {
                 report["findings"]
             );
         }
-    }
+    });
 }

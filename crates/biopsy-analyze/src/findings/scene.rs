@@ -16,7 +16,7 @@ use crate::whose::Whose;
 use crate::words::{percent, shorten};
 use biopsy_model::capture::Capture;
 use biopsy_model::process::RuntimeKind;
-use biopsy_model::timeline::{SamplingEvent, TraceMethod};
+use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceMethod};
 use biopsy_model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -150,6 +150,16 @@ impl<'a> Scene<'a> {
     pub(crate) fn runtime_of(&self, pid: Pid) -> RuntimeKind {
         let info = self.capture.processes.iter().find(|info| info.key.pid == pid);
         info.map_or(RuntimeKind::Unknown, |info| info.runtime.kind)
+    }
+
+    /// Whether a process, or the program in it, began during the recording.
+    pub(crate) fn has_start_of(&self, pid: Pid) -> bool {
+        self.capture.timeline.as_ref().is_some_and(|timeline| {
+            let executed =
+                |event: &TimelineEvent| matches!(event, TimelineEvent::Exec { pid: of, .. } if *of == pid);
+            timeline.threads.iter().any(|life| life.info.tid.0 == pid.0 && life.born)
+                || timeline.process_events.iter().any(executed)
+        })
     }
 
     /// The target's pid, for commands to try next; `PID` where it is not known.

@@ -7,6 +7,8 @@ use biopsy_analyze::Severity::{self, Critical, Notice, Warning};
 use biopsy_analyze::{Analysis, FindingId, analyze};
 use biopsy_model::log::LogLevel;
 use biopsy_model::runtime_trace::{CollectionReason, ProviderCount};
+use biopsy_model::timeline::TimelineEvent;
+use biopsy_model::{MonoNanos, Pid};
 
 const SECONDS: u64 = 10;
 
@@ -170,6 +172,25 @@ fn managed_heap_growth() {
         said.collections(3.0, 1.0, 0, &course);
         let analysis = analyzed(server(), said);
         assert_eq!(severity(&analysis, id), None, "{name}:\n{}", outline(&analysis));
+    }
+}
+
+#[test]
+fn what_was_started_meanwhile_warms_up() {
+    for (seconds, expected) in [(SECONDS, Notice), (60, Warning)] {
+        let mut build = Build::new("server", seconds, 4);
+        build.thread(PID, "dotnet").machine(0.2).wait(PID, IDLE);
+        let executed = TimelineEvent::Exec { time: MonoNanos(1), pid: Pid(PID), name: "dotnet".to_owned() };
+        build.timeline.process_events.push(executed);
+        let mut said = Said::new(seconds);
+        said.collections(3.0, 1.0, 0, &|share| 40_000_000 + (400e6 * share) as u64);
+        let analysis = analyzed(build, said);
+        assert_eq!(
+            severity(&analysis, FindingId::ManagedHeapGrowth),
+            Some(expected),
+            "{}",
+            outline(&analysis)
+        );
     }
 }
 

@@ -65,9 +65,17 @@ impl Assembler {
                     life.exit = Some(time);
                 }
             }
-            TimelineEvent::ProcessStart { .. }
-            | TimelineEvent::Exec { .. }
-            | TimelineEvent::ProcessExit { .. } => self.timeline.process_events.push(event),
+            TimelineEvent::Exec { time, pid, ref name } => {
+                // The thread that is left has the name of its program from then on.
+                let index = self.life(Tid(pid.0), pid, time);
+                if let Some(life) = self.timeline.threads.get_mut(index) {
+                    life.info.name.clone_from(name);
+                }
+                self.timeline.process_events.push(event);
+            }
+            TimelineEvent::ProcessStart { .. } | TimelineEvent::ProcessExit { .. } => {
+                self.timeline.process_events.push(event);
+            }
             TimelineEvent::Sample(mut sample) => {
                 sample.stack = self.checked(sample.stack);
                 self.timeline.samples.push(sample);

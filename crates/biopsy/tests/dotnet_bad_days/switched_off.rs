@@ -10,7 +10,7 @@ use biopsy_model::{Avma, Pid};
 use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, freeze, plan};
 use biopsy_target::identity::key_of;
-use biopsy_testkit::{DOTNET_RUNTIMES, DotNetServer, Privilege, Survival, require_all, temp_dir};
+use biopsy_testkit::{DOTNET_RUNTIMES, DotNetServer, Privilege, Survival, at_once, require_all, temp_dir};
 
 use crate::support::{biopsy, capture};
 
@@ -121,7 +121,7 @@ fn after_an_end_and_after_a_kill_at_any_moment_nothing_is_on() {
     if !require_all(&[Privilege::Perf, Privilege::Bpf, Privilege::Ptrace, Privilege::DotNetTargets]) {
         return;
     }
-    for runtime in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |runtime| {
         let server = DotNetServer::start(runtime, &["--log", "None"]);
         server.get("/api/releases/1").unwrap();
         let untouched = switched_on(server.pid());
@@ -142,7 +142,7 @@ fn after_an_end_and_after_a_kill_at_any_moment_nothing_is_on() {
         }
         survival.assert_unharmed();
         server.stop();
-    }
+    });
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, DotNetServer, Privilege, Program, Survival, TargetProcess, compile_c, dotnet_held,
-    dotnet_odd, require_all, temp_dir,
+    DOTNET_RUNTIMES, DotNetServer, Privilege, Program, Survival, TargetProcess, at_once, compile_c,
+    dotnet_held, dotnet_odd, require_all, temp_dir,
 };
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn deadlocks_of_managed_code_are_named_with_threads_objects_and_methods() {
     if !require_all(DOTNET) {
         return;
     }
-    for version in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |version| {
         let server = DotNetServer::sick(version, "deadlock-monitor");
         server.fall_ill("deadlock-lock");
         let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
@@ -82,7 +82,7 @@ fn deadlocks_of_managed_code_are_named_with_threads_objects_and_methods() {
         ];
         assert_says(&finding.to_string(), &words);
         assert_eq!(report["dumps"][0]["waits"]["cycles"].as_array().map(Vec::len), Some(2), "{version}");
-    }
+    });
 }
 
 /// Two processes that each write to the other, and read nothing: live, and from a dump of both.
@@ -248,7 +248,7 @@ fn methods_that_were_made_at_run_time_are_named() {
     if !require_all(DOTNET) {
         return;
     }
-    for version in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |version| {
         let command = dotnet_odd(version, &["asleep=1"]).expect("the targets are there");
         let target = TargetProcess::spawn(command);
         let survival = Survival::before(target.pid()).threads_may_change();
@@ -258,7 +258,7 @@ fn methods_that_were_made_at_run_time_are_named() {
             &text,
             &["Made.AsleepRun0.Sleep", "Made.AsleepRunAndCollect0.Sleep", "SleepOfNoType0 (dynamic)"],
         );
-    }
+    });
 }
 
 /// Names and codes of what a capture warned of.

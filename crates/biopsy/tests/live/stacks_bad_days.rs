@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, dotnet_command, dotnet_target, require_all,
+    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, at_once, dotnet_command, dotnet_target, require_all,
 };
 
 use crate::support::{biopsy, said};
@@ -28,7 +28,7 @@ fn one_that_begins_and_ends_is_shown_or_said_to_be_gone() {
     if !require_all(DOTNET) {
         return;
     }
-    for version in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |version| {
         let mut command = dotnet_command(version, "holder", &["--objects", "1000"]).expect("it is there");
         command.env("DOTNET_EnableDiagnostics", "0").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = Ends(command.spawn().expect("it starts"));
@@ -56,7 +56,7 @@ fn one_that_begins_and_ends_is_shown_or_said_to_be_gone() {
             }
         }
         assert_eq!(child.0.wait().unwrap().code(), Some(0), "{version}: it ended as ever");
-    }
+    });
 }
 
 /// In the middle of a collection: it is frozen again, a few times at most.

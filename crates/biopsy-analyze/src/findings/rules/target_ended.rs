@@ -34,13 +34,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (from, to) = scene.analysis.window?;
     let when = exit.unwrap_or(to);
     // A program that was launched for the recording is expected to end.
-    let launched = timeline.is_some_and(|timeline| {
-        let of_target = |pid: &biopsy_model::Pid| Some(*pid) == target;
-        let executed =
-            |event: &TimelineEvent| matches!(event, TimelineEvent::Exec { pid, .. } if of_target(pid));
-        timeline.threads.iter().any(|life| target.is_some_and(|pid| life.info.tid.0 == pid.0) && life.born)
-            || timeline.process_events.iter().any(executed)
-    });
+    let launched = target.is_some_and(|pid| scene.has_start_of(pid));
     let at_second = when.since(from).as_secs_f64();
     let last_error = scene
         .capture

@@ -52,6 +52,22 @@ fn threads_have_lives() {
 }
 
 #[test]
+fn a_program_that_is_executed_names_its_thread() {
+    let exec =
+        |time, pid| TimelineEvent::Exec { time: MonoNanos(time), pid: Pid(pid), name: "server".to_owned() };
+    let (timeline, _) = timeline_of(&[
+        start(100, 7, "launcher", false),
+        start(100, 8, "helper", false),
+        exec(110, 7),
+        exec(120, 9),
+    ]);
+    let names: Vec<_> =
+        timeline.threads.iter().map(|life| (life.info.tid.0, life.info.name.as_str())).collect();
+    assert_eq!(names, [(7, "server"), (8, "helper"), (9, "server")]);
+    assert_eq!(timeline.process_events.len(), 2);
+}
+
+#[test]
 fn handles_that_lead_nowhere_are_left_out_and_counted() {
     let (timeline, warnings) = timeline_of(&[
         user_frame(0x10),

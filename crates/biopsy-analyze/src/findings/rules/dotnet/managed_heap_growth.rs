@@ -11,6 +11,8 @@ use crate::words::{bytes, number, seconds};
 /// Growth that is worth a word, in bytes, and as share of the first.
 const LEAST: u64 = 16_000_000;
 const LEAST_SHARE: f64 = 0.3;
+/// A process that is younger warms up: it loads, compiles and fills what it will work with.
+const WARM_UP: f64 = 30.0;
 /// One place that makes this share of all bytes is named.
 const ONE_PLACE: f64 = 0.4;
 
@@ -54,6 +56,10 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if process_grows {
         evidence.push(fact("the memory of the process grows with it", None));
     }
+    let warms_up = span < WARM_UP && scene.has_start_of(summary.pid);
+    if warms_up {
+        evidence.push(fact("it was started during the recording: a warm-up looks like this", None));
+    }
     evidence.extend(timers(heard.trace).map(|[first, last]| {
         fact(
             format!("active timers rose from {} to {}", number(first), number(last)),
@@ -74,7 +80,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .unwrap_or_default();
     Some(Finding {
         id: FindingId::ManagedHeapGrowth,
-        severity: Severity::Warning,
+        severity: if warms_up { Severity::Notice } else { Severity::Warning },
         impact: ((last - first) as f64 / last.max(1) as f64).clamp(0.05, 1.0),
         title: format!(
             "The managed heap grows: {} → {} in {} ({} a minute){place}{}",
