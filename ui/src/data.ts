@@ -364,7 +364,7 @@ export interface InspectionRow {
 export interface Growth {
   is_one_process: boolean;
   moments: { taken_at?: string; objects: number; bytes: number }[];
-  holders: { way: string; type: string; objects: number[]; retained: number[]; always: boolean }[];
+  holders: { way: string; type: string; keeps?: string; objects: number[]; retained: number[]; always: boolean }[];
   types: { name: string; module?: string; objects: number[]; bytes: number[]; always: boolean }[];
 }
 
@@ -375,6 +375,7 @@ export interface Heap {
   source: string;
   collector?: string;
   taken_at?: string;
+  taken_at_unix_seconds?: number;
   pause_ms: number;
   attempts: number;
   objects: number;

@@ -1,11 +1,14 @@
-// Managed heaps: what they hold, by type.
+// Heaps: what they hold by type, who holds it, and what grew.
 
 import type { Growth, Heap, InspectionRow, Whole } from './data';
 import { h, section, type Child } from './dom';
 import { bytes, count, seconds } from './format';
+import { growthChart } from './growth-chart';
 import { table } from './table';
+import type { Axis } from './time';
+import { treemap } from './treemap';
 
-export function heaps(page: Whole): HTMLElement[] {
+export function heaps(page: Whole, axis: Axis | null): HTMLElement[] {
   const all = page.report.heaps ?? [];
   const sections = all.map((heap, index) => {
     const id = index === 0 ? 'heap' : `heap-${index}`;
@@ -13,11 +16,11 @@ export function heaps(page: Whole): HTMLElement[] {
     return section(id, title, lead(heap), heapTiles(heap), notes(heap), held(heap), generations(heap), types(heap));
   });
   const grown = page.report.growth;
-  return grown ? [growth(grown), ...sections] : sections;
+  return grown ? [growth(grown, page, axis), ...sections] : sections;
 }
 
 /** What grew between snapshots: where it is held, and by type. */
-function growth(of: Growth): HTMLElement {
+function growth(of: Growth, page: Whole, axis: Axis | null): HTMLElement {
   const change = (values: number[]) => values[values.length - 1] - values[0];
   const signed = (value: number, text: string) => `${value < 0 ? '−' : '+'}${text}`;
   const row = (values: number[], show: (value: number) => string) => values.map(show).join(' → ');
@@ -31,7 +34,7 @@ function growth(of: Growth): HTMLElement {
     [
       { title: 'More', numeric: true, cell: (one) => signed(change(one.retained), bytes(Math.abs(change(one.retained)))), sort: (one) => change(one.retained) },
       { title: 'Objects', cell: (one) => row(one.objects, count) },
-      { title: 'Held', class: 'text', cell: (one) => [h('code', null, one.type), several && one.always ? h('small', null, 'more in every interval') : null] },
+      { title: 'Held', class: 'text', cell: (one) => [h('code', null, one.keeps ?? one.type), one.keeps ? [' by ', h('code', null, one.type)] : null, several && one.always ? h('small', null, 'more in every interval') : null] },
       { title: 'By', class: 'text', cell: (one) => h('code', null, one.way) },
     ],
     of.holders,
@@ -46,7 +49,7 @@ function growth(of: Growth): HTMLElement {
     of.types,
     { first: 20, class: 'types', empty: 'no type changed' },
   );
-  return section('growth', 'Growth', `Alive: ${of.moments.map((one) => `${bytes(one.bytes)}${one.taken_at ? ` at ${one.taken_at}` : ''}`).join(', ')}.`, notes, h('h3', null, 'By what holds it'), holders.element, h('h3', null, 'By type'), types.element);
+  return section('growth', 'Growth', `Alive: ${of.moments.map((one) => `${bytes(one.bytes)}${one.taken_at ? ` at ${one.taken_at}` : ''}`).join(', ')}.`, notes, growthChart(of, page, axis), h('h3', null, 'By what holds it'), holders.element, h('h3', null, 'By type'), types.element);
 }
 
 /** What holds the most, and the tree of holders. */
@@ -73,7 +76,7 @@ function held(heap: Heap): Child {
     of.holders,
     { first: 25, empty: 'nothing holds a hundredth of what is alive' },
   );
-  return [h('h3', null, 'Who holds it'), suspects, tree.element, inspections(heap)];
+  return [h('h3', null, 'Who holds it'), suspects, treemap(of), tree.element, inspections(heap)];
 }
 
 /** Known ways in which memory is wasted or kept. */

@@ -32,7 +32,7 @@ function start(): void {
   const page = read();
   const places: Places = {};
   const axis = isRecorded(page) ? new Axis(page) : null;
-  const sections = [...(isRecorded(page) && axis ? recorded(page, axis, places) : []), ...moments(page, places)];
+  const sections = [...(isRecorded(page) && axis ? recorded(page, axis, places) : []), ...moments(page, axis, places)];
   const found = safely('findings', () => findings(page, axis, places));
   const all = page.report.findings.length > 0 || axis ? [found, ...sections] : sections;
   const nav = navigation(all);
@@ -63,7 +63,7 @@ function recorded(page: Page, axis: Axis, places: Places): HTMLElement[] {
 }
 
 /** Memory at single moments. */
-function moments(page: Whole, places: Places): HTMLElement[] {
+function moments(page: Whole, axis: Axis | null, places: Places): HTMLElement[] {
   const all = page.report.dumps ?? [];
   const alone = all.length === 1 && !isRecorded(page);
   const drawn: HTMLElement[] = [];
@@ -76,7 +76,7 @@ function moments(page: Whole, places: Places): HTMLElement[] {
   }
   for (const [id, draw] of [['heap', heaps], ['memory', footprints], ['privacy', privacy]] as const) {
     try {
-      drawn.push(...draw(page));
+      drawn.push(...draw(page, axis));
     } catch (error) {
       drawn.push(broken(id, error));
     }
