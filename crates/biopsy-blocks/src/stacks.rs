@@ -20,7 +20,7 @@ const OF_LIBRARIES: u64 = 8 << 10;
 const SYSTEM: [&str; 4] = ["/lib/", "/usr/lib/", "/lib64/", "/usr/lib64/"];
 
 /// Libraries that are linked into programs.
-const LIBRARIES: [&str; 5] = ["std::", "core::", "alloc::", "<alloc::", "__"];
+const LIBRARIES: [&str; 7] = ["std::", "<std::", "core::", "<core::", "alloc::", "<alloc::", "__"];
 
 /// Whose a word is.
 pub(crate) enum ThreadMemory<'s> {
@@ -150,11 +150,35 @@ fn functions(walked: &ImageStacks, stack: &ThreadStack) -> Vec<(u64, Arc<str>)> 
         let is_own = walked.module_of(place).is_some_and(|module| {
             !SYSTEM.iter().any(|folder| module.path.starts_with(folder)) && module.path.starts_with('/')
         });
-        let is_library = |name: &str| LIBRARIES.iter().any(|prefix| name.starts_with(prefix));
         let function = place.functions.last().filter(|function| is_own && !is_library(&function.name));
         let Some(function) = function else { continue };
         found.push((begins, Arc::from(function.name.as_str())));
         from = None;
     }
     found
+}
+
+/// Whether a function is of a library that is linked into the program, by its name.
+fn is_library(name: &str) -> bool {
+    LIBRARIES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_library;
+
+    #[test]
+    fn functions_of_linked_libraries_are_not_the_programs() {
+        for (name, expected) in [
+            ("std::thread::local::LocalKey::with", true),
+            ("<std::sys::thread::unix::Thread>::new::thread_start", true),
+            ("<core::iter::Map<I, F> as Iterator>::next", true),
+            ("__libc_start_main", true),
+            ("<parcels::Office as std::ops::Drop>::drop", false),
+            ("standard::open", false),
+            ("main", false),
+        ] {
+            assert_eq!(is_library(name), expected, "{name}");
+        }
+    }
 }

@@ -5,13 +5,17 @@ use crate::findings::allocated::Allocated;
 use crate::findings::evidence::at;
 use crate::findings::finding::{Evidence, FindingId, Reference, Value};
 use crate::findings::incident::Incident;
+use crate::trace::allocations::AllocationSite;
 use crate::trace::function::FunctionHandle;
+use crate::whose::Whose;
 use crate::words::{bytes, percent, shorten};
 
 /// Share of all that stays, from which one place is worth naming.
 const ONE_PLACE: f64 = 0.25;
 /// Samples that must be there.
 const SAMPLES: u64 = 10;
+/// Callers of the place that are told.
+const CALLERS: usize = 3;
 /// Of what is held more, at least this share must be more memory of the process.
 const GROWN: f64 = 0.3;
 
@@ -24,7 +28,8 @@ pub(crate) fn memory_grows(incident: &Incident<'_>, more: f64) -> bool {
             trend.table == "processes" && trend.column.starts_with("memory") && of == Some(&pid.to_string())
         });
     if trends.clone().next().is_some() {
-        return trends.any(|trend| trend.growing);
+        // How much is worth a word is known of what is held more: it need not be noteworthy beside the whole process.
+        return trends.any(|trend| trend.steady && trend.last - trend.first >= more * GROWN);
     }
     let own =
         |number: usize| incident.footprints.get(number)?.facts.kernel.map(|kernel| kernel.anonymous as f64);
@@ -47,9 +52,10 @@ pub(crate) fn allocated(incident: &Incident<'_>) -> Option<Allocated> {
             && let Some(name) = name(analysis, site.place)
         {
             let text = format!(
-                "{} of what was allocated while it was recorded and not given back, {}, was allocated in {name}",
+                "{} of what was allocated while it was recorded and not given back, {}, was allocated in {name}{}",
                 percent(of_all),
-                bytes(site.kept as f64)
+                bytes(site.kept as f64),
+                callers(analysis, site)
             );
             let evidence = at(Reference::Function(site.place), text, Some(Value::Bytes(site.kept as f64)));
             return Some(Allocated { words: format!("allocated in {name}"), evidence });
@@ -58,6 +64,16 @@ pub(crate) fn allocated(incident: &Incident<'_>) -> Option<Allocated> {
     let (function, evidence) = touched(analysis)?;
     let name = name(analysis, function)?;
     Some(Allocated { words: format!("most of it first touched below {name}"), evidence: evidence.clone() })
+}
+
+/// Who called it, of the program, where most of it was allocated: programs have functions of their own around `malloc`, whose name says little.
+fn callers(analysis: &Analysis, site: &AllocationSite) -> String {
+    let above = site.stack.iter().skip_while(|function| **function != site.place).skip(1);
+    let own = above
+        .filter(|function| analysis.function(**function).is_some_and(|row| row.whose == Whose::Program))
+        .filter_map(|function| name(analysis, *function));
+    let own: Vec<String> = own.take(CALLERS).collect();
+    if own.is_empty() { String::new() } else { format!(", called by {}", own.join(" ← ")) }
 }
 
 /// Who touches new pages first, as the finding on growth says.
@@ -71,4 +87,94 @@ fn touched(analysis: &Analysis) -> Option<(FunctionHandle, &Evidence)> {
 
 fn name(analysis: &Analysis, function: FunctionHandle) -> Option<String> {
     analysis.function(function).map(|row| format!("`{}`", shorten(&row.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::HeapSummary;
+    use crate::metrics::Trend;
+    use crate::trace::allocations::AllocationSummary;
+    use crate::trace::function::{FunctionKind, FunctionRow};
+    use biopsy_model::capture::Capture;
+    use biopsy_model::heap::HeapFacts;
+    use biopsy_model::{Nanos, Pid};
+
+    fn with<T>(analysis: &Analysis, ask: impl Fn(&Incident<'_>) -> T) -> T {
+        let facts = HeapFacts { pid: Pid(7), ..HeapFacts::default() };
+        let heaps = [HeapSummary { facts, ..HeapSummary::default() }];
+        let capture = Capture::default();
+        ask(&Incident { recorded: Some((&capture, analysis)), heaps: &heaps, growth: None, footprints: &[] })
+    }
+
+    #[test]
+    fn little_growth_counts_where_it_is_steady_and_that_of_what_is_held() {
+        // More memory, steady, of which process: 10 MB are held more.
+        for (more, steady, key, expected) in [
+            (3e6, true, "7 server", true),
+            (2.9e6, true, "7 server", false),
+            (5e6, false, "7 server", false),
+            (5e6, true, "77 server", true),
+        ] {
+            let trend = Trend {
+                table: "processes".to_owned(),
+                column: "memory.anon".to_owned(),
+                key: key.to_owned(),
+                first: 1e6,
+                last: 1e6 + more,
+                per_minute: more,
+                fit: 0.9,
+                steady,
+                growing: false,
+            };
+            let mut analysis = Analysis::default();
+            analysis.metrics.trends.push(trend);
+            // Of another process nothing is known here, and no footprints say anything.
+            assert_eq!(
+                with(&analysis, |incident| memory_grows(incident, 1e7)),
+                expected,
+                "{more} {steady} {key}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_called_the_place_is_told_and_no_library() {
+        let row = |name: &str, whose| FunctionRow {
+            name: name.to_owned(),
+            module: "depot".to_owned(),
+            kind: FunctionKind::Native,
+            named: true,
+            whose,
+            file: None,
+            line: None,
+            cpu_self: Nanos(0),
+            cpu_total: Nanos(0),
+            wait_self: Nanos(0),
+            wait_total: Nanos(0),
+        };
+        let functions = vec![
+            row("malloc", Whose::Plumbing),
+            row("checked_alloc", Whose::Program),
+            row("qsort", Whose::Plumbing),
+            row("store_crate", Whose::Program),
+            row("main", Whose::Program),
+        ];
+        let site = AllocationSite {
+            place: FunctionHandle(1),
+            stack: (0..5).map(FunctionHandle).collect(),
+            kept: 1000,
+            kept_samples: 20,
+            ..AllocationSite::default()
+        };
+        let summary = AllocationSummary { kept: 1000, sites: vec![site], ..AllocationSummary::default() };
+        let analysis = Analysis { functions, allocations: Some(summary), ..Analysis::default() };
+        let found = with(&analysis, allocated).expect("a place");
+        assert_eq!(found.words, "allocated in `checked_alloc`");
+        let text = found.evidence.text;
+        assert!(
+            text.ends_with("was allocated in `checked_alloc`, called by `store_crate` ← `main`"),
+            "{text}"
+        );
+    }
 }

@@ -6,24 +6,27 @@
 //!
 //! O(references · log objects) for any graph, cycles and chains of 10^7 among them, without recursion. Words on stacks may be left over, and
 //! come and go: they count as roots only of what nothing else leads to. Nodes of lists that are linked both ways are held by the list's
-//! owner, and not by each other. All tables are arrays of 32-bit numbers: at most 28 bytes for each object and 12 for each
+//! owner, and not by each other; what hangs on several words of one variable is the variable's. All tables are arrays of 32-bit numbers: at most 28 bytes for each object and 12 for each
 //! reference while it works, 20 for each object afterwards.
 
 mod before;
 mod immediate;
 mod lists;
 mod roots;
+mod variables;
 mod walk;
 
 use std::io;
 
-use biopsy_dotnet::graph::{Graph, ObjectIndex};
+use biopsy_dotnet::graph::{Graph, ObjectIndex, Root};
 
 use before::Predecessors;
 use immediate::{STEPS, immediate, semidominators};
 pub(super) use lists::Held as HeldInList;
 use lists::Lists;
 use roots::{NONE, is_on_stack};
+use rustc_hash::FxHashMap;
+use variables::Variables;
 use walk::Walk;
 
 /// Who dominates whom. Reachable objects have numbers from 1 on, in an order in which dominators come first; 0 stands for all roots.
@@ -41,6 +44,8 @@ pub struct Dominators {
     lists: Lists,
     /// From this number on nothing but words on stacks leads to objects.
     uncertain: u32,
+    /// What a variable holds by several words together, by number.
+    of_variables: Vec<(u32, Root)>,
 }
 
 impl Dominators {
@@ -58,12 +63,17 @@ impl Dominators {
         let (certain, stacks) =
             first.split_at(first.partition_point(|(_, root)| !is_on_stack(root.as_ref())));
         let lists = Lists::of(graph)?;
-        let mut walk = Walk::new(graph, &lists);
+        let variables = Variables::of(graph);
+        let [of_data, of_stacks] = variables.by_certainty();
+        let mut walk = Walk::new(graph, &lists, &variables);
+        walk.from_variables(of_data)?;
         walk.from(certain)?;
         let certain = walk.objects.len() as u32;
+        walk.from_variables(of_stacks)?;
         walk.from(stacks)?;
-        let Walk { objects, numbers, parents, .. } = walk;
-        let before = Predecessors::of(graph, &lists, &first, &numbers, certain)?;
+        let Walk { objects, numbers, parents, of_variables, .. } = walk;
+        let places = (variables, of_variables);
+        let before = Predecessors::of(graph, &lists, &first, &places, &numbers, certain)?;
         let semi = semidominators(&parents, &objects, &before);
         drop(before);
         let dominators = immediate(parents, &semi, steps);
@@ -78,7 +88,50 @@ impl Dominators {
             let above = &mut retained[dominators[number] as usize];
             *above = above.saturating_add(own);
         }
-        Ok(Self { objects, numbers, dominators, retained, lists, uncertain: certain })
+        let mut found = Self {
+            objects,
+            numbers,
+            dominators,
+            retained,
+            lists,
+            uncertain: certain,
+            of_variables: Vec::new(),
+        };
+        found.take_out(&places.0, &places.1);
+        Ok(found)
+    }
+
+    /// Takes the numbers of variables out again: what they hold is held by a root, of which it is known which.
+    fn take_out(&mut self, variables: &Variables, numbers: &[u32]) {
+        if numbers.is_empty() {
+            return;
+        }
+        let by_number: FxHashMap<u32, usize> =
+            numbers.iter().enumerate().map(|(variable, number)| (*number, variable)).collect();
+        let mut new = Vec::with_capacity(self.objects.len());
+        let mut left = 0_u32;
+        for number in 0..self.objects.len() as u32 {
+            new.push(left);
+            left += u32::from(!by_number.contains_key(&number));
+        }
+        self.uncertain = new.get(self.uncertain as usize).copied().unwrap_or(left);
+        for number in 1..self.objects.len() {
+            let (to, above) = (new[number] as usize, self.dominators[number]);
+            if by_number.contains_key(&(number as u32)) {
+                continue;
+            }
+            let variable = by_number.get(&above).and_then(|variable| variables.root(*variable));
+            self.of_variables.extend(variable.map(|root| (to as u32, root)));
+            self.dominators[to] = if variable.is_some() { 0 } else { new[above as usize] };
+            self.objects[to] = self.objects[number];
+            self.retained[to] = self.retained[number];
+        }
+        self.objects.truncate(left as usize);
+        self.dominators.truncate(left as usize);
+        self.retained.truncate(left as usize);
+        for number in &mut self.numbers {
+            *number = new[*number as usize];
+        }
     }
 
     /// Numbers go from 1 to before this one.
@@ -122,6 +175,11 @@ impl Dominators {
     /// Whether nothing but words on stacks leads to the object of a number.
     pub(super) fn is_uncertain(&self, number: u32) -> bool {
         number >= self.uncertain
+    }
+
+    /// What variables hold by several words together, by number.
+    pub(super) fn held_by_variables(&self) -> &[(u32, Root)] {
+        &self.of_variables
     }
 
     /// Nodes of lists that their owners hold, by owner.

@@ -166,6 +166,10 @@ fn vias(graph: &Graph, dominators: &Dominators, names: &mut Names<'_>) -> io::Re
             via[number as usize] = names.root(root.as_ref());
         }
     }
+    // By several words of one variable together.
+    for (number, root) in dominators.held_by_variables() {
+        via[*number as usize] = names.root(Some(root));
+    }
     Ok(via)
 }
 

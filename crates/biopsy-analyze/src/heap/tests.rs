@@ -87,3 +87,24 @@ fn what_several_hold_is_so_too_while_a_thread_has_it_on_its_stack() {
     let way = "static App.Trail.All → List<App.Entry>._items → App.Entry[]";
     assert_eq!(text_of(&found[1].one_way), way);
 }
+
+/// A list that is linked both ways: one variable leads to its first node and to its last one.
+#[test]
+fn what_hangs_on_two_words_of_one_variable_is_held_by_the_variable() {
+    let objects: Vec<_> = (0..100_usize)
+        .map(|at| {
+            (
+                3,
+                1000,
+                [at.checked_sub(1), Some(at + 1).filter(|next| *next < 100)].into_iter().flatten().collect(),
+            )
+        })
+        .collect();
+    let graph = made_up::graph(TYPES, &objects, &[(RootKind::Static, 0), (RootKind::Static, 99)]);
+    let found = suspects(&graph);
+    assert_eq!(text_of(&found[0].way), "static App.Trail.All → App.Entry");
+    assert_eq!((found.len(), found[0].retained), (1, 100_000));
+    // Two variables: neither holds the list.
+    let graph = made_up::graph(TYPES, &objects, &[(RootKind::Static, 0), (RootKind::StrongHandle, 99)]);
+    assert_eq!(text_of(&suspects(&graph)[0].way), "several holders → App.Entry");
+}

@@ -80,7 +80,9 @@ pub struct Trend {
     pub per_minute: f64,
     /// How straight the line is: r², 0 to 1.
     pub fit: f64,
-    /// It grew steadily and by a noteworthy amount.
+    /// It grew steadily, by however little.
+    pub steady: bool,
+    /// And by a noteworthy amount.
     pub growing: bool,
 }
 
@@ -258,8 +260,8 @@ impl Growth {
         let thirds = series.thirds();
         // A start-up that levels out is no growth: the last third must still rise.
         let still = thirds.1 - thirds.0 > 0.0 && thirds.2 - thirds.1 > 0.25 * (thirds.1 - thirds.0);
-        let growing =
-            grown >= self.least && grown >= first.max(0.0) * self.least_share && line.fit >= 0.7 && still;
+        let steady = grown > 0.0 && line.fit >= 0.7 && still;
+        let growing = steady && grown >= self.least && grown >= first.max(0.0) * self.least_share;
         Some(Trend {
             table: self.table.to_owned(),
             column: self.column.to_owned(),
@@ -268,6 +270,7 @@ impl Growth {
             last,
             per_minute: line.per_second * 60.0,
             fit: line.fit,
+            steady,
             growing,
         })
     }

@@ -458,6 +458,7 @@ fn metrics() -> MetricSummary {
             last: 2.64e9,
             per_minute: 5.4e8,
             fit: 0.999,
+            steady: true,
             growing: true,
         }],
         ..MetricSummary::default()

@@ -113,6 +113,7 @@ mod tests {
             last: 1e6 + by,
             per_minute: by,
             fit: 0.99,
+            steady: true,
             growing,
         };
         let mut analysis = Analysis::default();

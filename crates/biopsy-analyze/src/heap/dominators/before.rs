@@ -9,6 +9,7 @@ use biopsy_dotnet::graph::{Graph, ObjectIndex};
 
 use super::lists::Lists;
 use super::roots::{NONE, Roots, is_on_stack};
+use super::variables::Variables;
 
 /// What is known of those that refer to an object.
 #[derive(Clone, Copy)]
@@ -26,34 +27,34 @@ pub(super) struct Predecessors {
 }
 
 impl Predecessors {
-    /// Numbers from `uncertain` on are of objects that only words on stacks lead to: they hold none of the others.
+    /// `places`: variables with their numbers. Numbers from `uncertain` on are of objects that only words on stacks lead to: they hold none of the others.
     pub(super) fn of(
         graph: &Graph,
         lists: &Lists,
         first: &Roots,
+        (variables, of_variables): &(Variables, Vec<u32>),
         numbers: &[u32],
         uncertain: u32,
     ) -> io::Result<Self> {
         let mut places = vec![Place { start: 0, lowest: NONE }; numbers.len() + 1];
-        for (root, kind) in first {
-            if !is_on_stack(kind.as_ref()) || numbers[root.0 as usize] >= uncertain {
-                places[root.0 as usize].lowest = 0;
-            }
+        let frozen = first.iter().filter(|(_, root)| root.is_none()).map(|(object, _)| *object);
+        let alone = graph.roots().iter().filter(|root| !variables.has(root)).filter(|root| {
+            let number = numbers.get(root.object.0 as usize);
+            number.is_some_and(|number| !is_on_stack(Some(root)) || *number >= uncertain)
+        });
+        for object in frozen.chain(alone.map(|root| root.object)) {
+            places[object.0 as usize].lowest = 0;
         }
         // To which object, from which number.
         let mut higher: Vec<(u32, u32)> = Vec::new();
         let mut buffer = Vec::new();
+        for (variable, from) in of_variables.iter().enumerate() {
+            for target in variables.objects(variable) {
+                refer(&mut places, &mut higher, numbers, uncertain, (*from, target));
+            }
+        }
         for (object, from) in numbers.iter().enumerate().filter(|(_, from)| **from != 0) {
-            let mut refer = |target: ObjectIndex| {
-                let to = numbers[target.0 as usize];
-                if to >= *from {
-                    let lowest = &mut places[target.0 as usize].lowest;
-                    *lowest = (*lowest).min(*from);
-                } else if *from < uncertain || to >= uncertain {
-                    places[target.0 as usize].start += 1;
-                    higher.push((target.0, *from));
-                }
-            };
+            let mut refer = |target| refer(&mut places, &mut higher, numbers, uncertain, (*from, target));
             let object = ObjectIndex(object as u32);
             lists.for_each(graph, object, &mut buffer, &mut refer)?;
             if !graph.dependents().is_empty() {
@@ -83,5 +84,24 @@ impl Predecessors {
     pub(super) fn before(&self, object: u32) -> (u32, &[u32]) {
         let (place, next) = (self.places[object as usize], self.places[object as usize + 1]);
         (place.lowest, &self.all[place.start as usize..next.start as usize])
+    }
+}
+
+/// Notes who refers to an object.
+#[inline]
+fn refer(
+    places: &mut [Place],
+    higher: &mut Vec<(u32, u32)>,
+    numbers: &[u32],
+    uncertain: u32,
+    (from, ObjectIndex(target)): (u32, ObjectIndex),
+) {
+    let to = numbers[target as usize];
+    let place = &mut places[target as usize];
+    if to >= from {
+        place.lowest = place.lowest.min(from);
+    } else if from < uncertain || to >= uncertain {
+        place.start += 1;
+        higher.push((target, from));
     }
 }

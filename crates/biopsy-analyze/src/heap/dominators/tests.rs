@@ -1,6 +1,7 @@
 //! Dominators against a definition that is slow and plain: what cannot be reached without a node is dominated by it.
 
-use biopsy_dotnet::graph::{Graph, ObjectIndex, RootKind};
+use biopsy_dotnet::graph::{Graph, ObjectIndex, Root, RootKind};
+use biopsy_model::Avma;
 use proptest::prelude::*;
 
 use super::Dominators;
@@ -119,4 +120,50 @@ fn a_graph_with_long_ways_up_takes_shortcuts() {
         assert_eq!(dominators.dominator(number), 0);
     }
     assert_eq!(dominators.retained(1), 24 * LINKS as u64);
+}
+
+/// Who dominates each object and what it retains, and whether a variable holds it by several words together.
+fn told(graph: &Graph, count: u32) -> Vec<Option<(u32, u64, bool)>> {
+    let dominators = Dominators::of(graph).expect("in memory");
+    let of = |object| {
+        let number = dominators.number(ObjectIndex(object))?;
+        let above = dominators.dominator(number);
+        let is_of_variable = dominators.held_by_variables().iter().any(|(held, _)| *held == number);
+        let above = if above == 0 { u32::MAX } else { dominators.object(above).0 };
+        Some((above, dominators.retained(number), is_of_variable))
+    };
+    (0..count).map(of).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn a_variable_holds_what_an_object_in_its_place_would(
+        edges in prop::collection::vec(prop::collection::vec(0_usize..12, 0..4), 12),
+        words in prop::collection::btree_set(0_usize..12, 2..5),
+        others in prop::collection::vec((any::<bool>(), 0_usize..12), 0..3),
+        on_stack in any::<bool>(),
+    ) {
+        let mut objects: Vec<_> = edges.into_iter().enumerate().map(|(at, edges)| (0, 24 + at as u64 * 8, edges)).collect();
+        let kind = if on_stack { RootKind::Stack } else { RootKind::ThreadStatic };
+        let others: Vec<_> =
+            others.iter().map(|(on_stack, object)| (if *on_stack { RootKind::Stack } else { RootKind::StrongHandle }, *object)).collect();
+        let mut variable = made_up::graph(&[("T", &[])], &objects, &others);
+        let mut roots = variable.roots().to_vec();
+        roots.extend(words.iter().map(|object| Root {
+            kind,
+            address: Avma(made_up::STATIC),
+            object: ObjectIndex(*object as u32),
+            is_interior: false,
+            thread: 0,
+        }));
+        variable.set_roots(roots, Vec::new());
+        objects.push((0, 24, words.into_iter().collect()));
+        let others: Vec<_> = others.into_iter().chain([(kind, 12)]).collect();
+        let object = made_up::graph(&[("T", &[])], &objects, &others);
+        let expected = told(&object, 12).into_iter().map(|one| {
+            one.map(|(above, retained, _)| if above == 12 { (u32::MAX, retained, true) } else { (above, retained, false) })
+        });
+        prop_assert_eq!(told(&variable, 12), expected.collect::<Vec<_>>());
+    }
 }
