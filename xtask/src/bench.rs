@@ -4,6 +4,7 @@ mod attaching;
 mod bars;
 mod catching;
 mod compressing;
+mod delivery;
 mod dotnet;
 mod dumping;
 mod facts;
@@ -75,6 +76,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("watch") {
         watching::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("delivery") {
+        delivery::measure(&tools.biopsy, options, &mut table)?;
     }
     if options.wants("nettrace") {
         nettrace::measure(&tools.biopsy, options, &mut table)?;

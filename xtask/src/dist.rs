@@ -2,6 +2,7 @@
 
 mod packages;
 mod sbom;
+mod signing;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +21,12 @@ pub(crate) struct Options {
     /// Build it a second time, elsewhere and from nothing, and compare the digests
     #[arg(long)]
     twice: bool,
+    /// Sign program, packages and bill of materials with the secret key of minisign in this file; where the public one lies beside it (`.pub`), check them
+    #[arg(long, value_name = "FILE")]
+    sign: Option<PathBuf>,
+    /// Do not build, sign what was built
+    #[arg(long, requires = "sign")]
+    sign_only: bool,
     /// Do not build: run what was built in this root file system, by chroot. May be given often
     #[arg(long, value_name = "FOLDER")]
     root: Vec<PathBuf>,
@@ -34,6 +41,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let program = folder.join(&name);
     if !options.root.is_empty() {
         return options.root.iter().try_for_each(|root| try_in(root, &program));
+    }
+    if let Some(key) = options.sign.as_ref().filter(|_| options.sign_only) {
+        return sign_all(&folder, &name, key);
     }
     let built = build(&target)?;
     std::fs::create_dir_all(&folder)
@@ -65,12 +75,44 @@ pub(crate) fn run(options: &Options) -> Outcome {
     for file in packing.write()? {
         println!("{}: {}", file.display(), self::digest(&file)?);
     }
+    if let Some(key) = &options.sign {
+        sign_all(&folder, &name, key)?;
+    }
     if options.twice {
         let again = self::digest(&build(&target.join("dist-again"))?)?;
         if again != digest {
             return Err(format!("a second build has another digest: {again}"));
         }
         println!("a second build in another folder: the same digest");
+    }
+    Ok(())
+}
+
+/// Signs what is given away, and checks it where the public key is there.
+fn sign_all(folder: &Path, name: &str, key: &Path) -> Outcome {
+    let failed = |error: std::io::Error| format!("cannot read `{}`: {error}", folder.display());
+    let is_given = |file: &Path| {
+        let ending = file.extension().unwrap_or_default();
+        file.file_name().is_some_and(|file| file == name)
+            || ["deb", "rpm"].iter().any(|one| ending == *one)
+            || file.to_string_lossy().ends_with(".cdx.json")
+    };
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).map_err(failed)?.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| is_given(file));
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("nothing in `{}` is to be signed", folder.display()));
+    }
+    let public = key.with_extension("pub");
+    for file in files {
+        let shown = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let signature = signing::sign(&file, key, &format!("{shown} sha256 {}", digest(&file)?))?;
+        let checked = match public.is_file() {
+            true => signing::verify(&file, &public).map(|said| format!("checked: {said}"))?,
+            false => format!("not checked: there is no `{}`", public.display()),
+        };
+        println!("{}: {checked}", signature.display());
     }
     Ok(())
 }

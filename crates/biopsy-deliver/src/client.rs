@@ -23,8 +23,13 @@ use crate::state::{State, write_whole};
 /// Pieces: small where the way is bad, so that a cut costs little.
 const SMALLEST_PIECE: u64 = 128 << 10;
 const LARGEST_PIECE: u64 = 16 << 20;
-/// A piece that took less is followed by a larger one.
-const QUICK: Duration = Duration::from_secs(2);
+/// The first one of a sender: nothing is known of the way yet.
+const FIRST_PIECE: u64 = 1 << 20;
+/// A piece is at most this share of what went through since the way was cut last. A cut costs half a piece on average: with 1/12, a
+/// twenty-fourth of what is sent is sent again, however often it is cut.
+const SHARE_OF_UNCUT: u64 = 12;
+/// A piece that took longer is followed by a smaller one.
+const SLOW: Duration = Duration::from_secs(4);
 /// Longest pause between tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// Where the lab takes uploads.
@@ -245,7 +250,7 @@ impl<'a> Sender<'a> {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(), SendError> {
         let mut at = self.offset(upload, watch)?;
-        let mut size = SMALLEST_PIECE * 8;
+        let mut size = PieceSize::first();
         let mut trouble = Trouble::default();
         let mut piece = Vec::new();
         while at < bytes {
@@ -254,7 +259,7 @@ impl<'a> Sender<'a> {
             }
             let most =
                 self.most_per_second.map_or(LARGEST_PIECE, |most| most.clamp(SMALLEST_PIECE, LARGEST_PIECE));
-            let length = size.min(most).min(bytes - at);
+            let length = size.bytes().min(most).min(bytes - at);
             piece.resize(usize::try_from(length).unwrap_or(0), 0);
             file.read_exact_at(&mut piece, at)
                 .map_err(|source| SendError::Io { path: PathBuf::new(), source })?;
@@ -270,9 +275,7 @@ impl<'a> Sender<'a> {
                 Ok(answer) if answer.status == 204 => {
                     at += length;
                     trouble = Trouble::default();
-                    if began.elapsed() < QUICK {
-                        size = (size * 2).min(LARGEST_PIECE);
-                    }
+                    size.went_through(length, began.elapsed());
                     self.hold_back(length, began.elapsed());
                     continue;
                 }
@@ -280,7 +283,7 @@ impl<'a> Sender<'a> {
                 Ok(answer) => return Err(refused("a piece", &answer)),
                 Err(error) => error.to_string(),
             };
-            size = (size / 4).max(SMALLEST_PIECE);
+            size.was_cut();
             trouble.pause(self.give_up_after, why, watch)?;
             at = self.offset(upload, watch)?;
         }
@@ -370,6 +373,41 @@ impl<'a> Sender<'a> {
     }
 }
 
+/// How large the next piece is.
+#[derive(Debug)]
+struct PieceSize {
+    /// What went through since the way was cut.
+    uncut: u64,
+    /// Least and most, by what is known of the way.
+    least: u64,
+    most: u64,
+}
+
+impl PieceSize {
+    fn first() -> Self {
+        Self { uncut: 0, least: FIRST_PIECE, most: LARGEST_PIECE }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.uncut / SHARE_OF_UNCUT).clamp(self.least, self.most)
+    }
+
+    fn went_through(&mut self, bytes: u64, took: Duration) {
+        self.uncut = self.uncut.saturating_add(bytes);
+        // On a slow way a piece would take longer than proxies wait.
+        if took > SLOW {
+            self.least = SMALLEST_PIECE;
+            self.most = (bytes / 2).max(SMALLEST_PIECE);
+        } else {
+            self.most = (self.most * 2).min(LARGEST_PIECE);
+        }
+    }
+
+    fn was_cut(&mut self) {
+        (self.uncut, self.least) = (0, SMALLEST_PIECE);
+    }
+}
+
 /// How long there was no progress.
 #[derive(Default)]
 struct Trouble {
@@ -412,5 +450,71 @@ fn refused(call: &'static str, answer: &Answer) -> SendError {
     match answer.status {
         401 | 403 | 404 | 410 => SendError::Refused,
         status => SendError::Answer { call, status, words: answer.words() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is sent in all of a file, by the bytes of the file, where the way is cut each time so many bytes have passed.
+    fn sent_again(cuts: &[u64], whole: u64) -> f64 {
+        let mut cuts = cuts.iter().copied();
+        let (mut size, mut at, mut passed, mut until) = (PieceSize::first(), 0, 0, cuts.next());
+        while at < whole {
+            let length = size.bytes().min(whole - at);
+            match until {
+                Some(left) if left < length => {
+                    passed += left;
+                    size.was_cut();
+                    until = cuts.next();
+                }
+                _ => {
+                    passed += length;
+                    at += length;
+                    until = until.map(|left| left - length);
+                    size.went_through(length, Duration::ZERO);
+                }
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+        let ratio = passed as f64 / whole as f64;
+        ratio
+    }
+
+    #[test]
+    fn cuts_cost_a_small_share_of_what_is_sent() {
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 16) % below
+        };
+        let whole = 1 << 30;
+        // A hundred and forty at random places, and as many that come in threes.
+        let apart: Vec<u64> = (0..140).map(|_| random(2 * whole / 140)).collect();
+        assert!(sent_again(&apart, whole) < 1.08, "{}", sent_again(&apart, whole));
+        let together: Vec<u64> =
+            (0..140).map(|at| if at % 3 == 0 { random(6 * whole / 140) } else { random(1 << 20) }).collect();
+        assert!(sent_again(&together, whole) < 1.08, "{}", sent_again(&together, whole));
+        assert!((sent_again(&[], whole) - 1.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn pieces_grow_where_nothing_is_cut_and_shrink_where_it_is_slow() {
+        let mut size = PieceSize::first();
+        let (mut at, mut count) = (0, 0);
+        while at < 1 << 30 {
+            let length = size.bytes();
+            size.went_through(length, Duration::from_millis(10));
+            (at, count) = (at + length, count + 1);
+        }
+        assert!(count < 120 && size.bytes() == LARGEST_PIECE, "{count} pieces");
+        for _ in 0..10 {
+            size.went_through(size.bytes(), Duration::from_secs(5));
+        }
+        assert_eq!(size.bytes(), SMALLEST_PIECE);
+        size.was_cut();
+        size.went_through(SMALLEST_PIECE, Duration::ZERO);
+        assert_eq!(size.bytes(), SMALLEST_PIECE, "it grows with what goes through, not at once");
     }
 }

@@ -16,4 +16,4 @@ mod seal;
 
 pub use key::{Identity, KeyError, Recipient};
 pub use open::{SealedFile, UnsealError, fuzz_sealed, is_sealed};
-pub use seal::{SealError, Sealed, Sealer, seal_file};
+pub use seal::{SealError, Sealed, Sealer, SealingFile, seal_file};

@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 
 use crate::key::Recipient;
 
+/// Bytes that are read or written at once.
+const PIECE: usize = 256 << 10;
+
 /// Encrypts what is written to it. What was written is of no use before [`finish`](Sealer::finish): a reader
 /// takes it for cut off.
 pub struct Sealer<W: Write>(age::stream::StreamWriter<W>);
@@ -78,36 +81,80 @@ pub enum SealError {
     },
 }
 
-/// Seals all that `from` gives into a new file that only its owner may read. It has its name when it is whole and on the disk; nothing is
-/// overwritten.
+/// A sealed file that is written piece by piece, readable by its owner only. It has its name when it is whole and on the disk; before that there is
+/// nothing of it, whatever ends this process, and nothing is overwritten.
+#[derive(Debug)]
+pub struct SealingFile {
+    out: PathBuf,
+    partial: Partial,
+    sealer: Sealer<BufWriter<Hashed<File>>>,
+}
+
+impl SealingFile {
+    /// Begins.
+    ///
+    /// # Errors
+    /// There is something of this name, there is no recipient, or the folder takes nothing.
+    pub fn create(out: &Path, recipients: &[Recipient]) -> Result<Self, SealError> {
+        let failed = |source| SealError::Write { path: out.to_owned(), source };
+        if out.symlink_metadata().is_ok() {
+            return Err(failed(io::ErrorKind::AlreadyExists.into()));
+        }
+        let partial = Partial::create(out).map_err(failed)?;
+        let file = partial.file.try_clone().map_err(failed)?;
+        let hashed = Hashed { inner: file, sha256: Sha256::new(), bytes: 0 };
+        let sealer = Sealer::new(BufWriter::with_capacity(PIECE, hashed), recipients).map_err(failed)?;
+        Ok(Self { out: out.to_owned(), partial, sealer })
+    }
+
+    /// Writes the end, waits for the disk, and gives the file its name.
+    ///
+    /// # Errors
+    /// The disk takes no more, or there is something of this name by now; nothing is left then.
+    pub fn finish(self) -> Result<Sealed, SealError> {
+        let Self { out, partial, sealer } = self;
+        let failed = |source| SealError::Write { path: out.clone(), source };
+        let buffered = sealer.finish().map_err(failed)?;
+        let Hashed { sha256, bytes, .. } =
+            buffered.into_inner().map_err(|error| failed(error.into_error()))?;
+        partial.file.sync_all().map_err(failed)?;
+        partial.name(&out).map_err(failed)?;
+        Ok(Sealed { path: out.clone(), bytes, sha256: sha256.finalize().into() })
+    }
+}
+
+impl Write for SealingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.sealer.write(bytes)
+    }
+
+    /// What is in the last chunk is not written before [`finish`](Self::finish).
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Seals all that `from` gives into a new file, as [`SealingFile`] does.
 ///
 /// # Errors
 /// [`SealError`].
 pub fn seal_file(from: &mut dyn Read, out: &Path, recipients: &[Recipient]) -> Result<Sealed, SealError> {
-    let failed = |source| SealError::Write { path: out.to_owned(), source };
-    if out.symlink_metadata().is_ok() {
-        return Err(failed(io::ErrorKind::AlreadyExists.into()));
-    }
-    let partial = Partial::create(out).map_err(failed)?;
-    let hashed = Hashed { inner: &partial.file, sha256: Sha256::new(), bytes: 0 };
-    let mut sealer = Sealer::new(BufWriter::with_capacity(256 << 10, hashed), recipients).map_err(failed)?;
-    let mut buffer = vec![0; 256 << 10];
+    let mut file = SealingFile::create(out, recipients)?;
+    let mut buffer = vec![0; PIECE];
     loop {
         match from.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => sealer.write_all(&buffer[..count]).map_err(failed)?,
+            Ok(0) => return file.finish(),
+            Ok(count) => file
+                .write_all(&buffer[..count])
+                .map_err(|source| SealError::Write { path: out.to_owned(), source })?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(SealError::Read(error)),
         }
     }
-    let buffered = sealer.finish().map_err(failed)?;
-    let Hashed { sha256, bytes, .. } = buffered.into_inner().map_err(|error| failed(error.into_error()))?;
-    partial.file.sync_all().map_err(failed)?;
-    partial.name(out).map_err(failed)?;
-    Ok(Sealed { path: out.to_owned(), bytes, sha256: sha256.finalize().into() })
 }
 
 /// Counts and digests what passes.
+#[derive(Debug)]
 struct Hashed<W> {
     inner: W,
     sha256: Sha256,
@@ -129,6 +176,7 @@ impl<W: Write> Write for Hashed<W> {
 
 /// A file that has no name before it is whole, so that nothing is left of it whatever ends this process. On a file system that has no such
 /// files it has another name until then, which is removed.
+#[derive(Debug)]
 struct Partial {
     file: File,
     named: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use biopsy_seal::{Identity, SealedFile, Sealer, UnsealError, is_sealed, seal_file};
+use biopsy_seal::{Identity, SealedFile, Sealer, SealingFile, UnsealError, is_sealed, seal_file};
 use proptest::prelude::*;
 
 /// Bytes of a chunk, by the format.
@@ -173,4 +173,30 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_is_sealed_piece_by_piece_is_there_when_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("core.age");
+    let key = Identity::generate();
+    let plain = noise(3 * CHUNK + 5);
+    let names = || std::fs::read_dir(folder.path()).unwrap().count();
+    let mut given_up = SealingFile::create(&out, &[key.recipient()]).unwrap();
+    given_up.write_all(&plain).unwrap();
+    drop(given_up);
+    assert_eq!(names(), 0, "nothing is left of what was given up");
+    let mut file = SealingFile::create(&out, &[key.recipient()]).unwrap();
+    for piece in plain.chunks(1000) {
+        file.write_all(piece).unwrap();
+        file.flush().unwrap();
+    }
+    assert!(!out.exists(), "it has no name before its end");
+    let done = file.finish().unwrap();
+    assert_eq!((done.bytes, names()), (out.metadata().unwrap().len(), 1));
+    assert_eq!(out.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let mut read = Vec::new();
+    SealedFile::open(&out, &key).unwrap().read_to_end(&mut read).unwrap();
+    assert_eq!(read, plain);
+    assert!(SealingFile::create(&out, &[key.recipient()]).is_err(), "nothing is overwritten");
 }

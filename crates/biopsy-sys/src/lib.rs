@@ -7,6 +7,7 @@
 //! - [`perf`]: perf_event_open(2) and its ring buffer
 //! - [`bpf`]: bpf(2): a small assembler, maps, programs, the ring buffer, and the kernel's type information
 //! - [`memory`]: memory of other processes, by process_vm_readv(2)
+//! - [`memory_folder`]: a folder in memory, without a name
 //! - [`fanotify`]: programs about to be executed wait until we allow it, at a thread with a [`file_table`] of its own; [`job_control`]: Ctrl-Z must not stop us then
 //! - [`ptrace`]: stop threads, read and set their registers; [`schedule`]: real-time priority for as long as they stand;
 //!   [`xsave`]: where the parts of the extended state lie
@@ -34,6 +35,7 @@ pub mod limits;
 pub mod locked;
 mod mapping;
 pub mod memory;
+pub mod memory_folder;
 #[cfg(all(feature = "testing", target_arch = "x86_64"))]
 pub mod notify;
 pub mod pagemap;

@@ -86,5 +86,17 @@ pub(super) const BARS: &[Bar] = &[
     at_most(40.0, "H3", "most memory of biopsy, bytes per object"),
     at_most(0.334, "H4", "types of a core with 10^7 objects, times dotnet-dump's time"),
     at_most(1.0, "H6", "`biopsy stacks` of a server with 200 threads, s"),
+    at_most(
+        1.1,
+        "V2a",
+        "bytes sent over a way with 100 cuts, 20 kills of each side, times those of the file",
+    ),
+    at_least(1.0, "V2b", "arrived as it was, with one receipt and one notice (1: yes)"),
+    at_least(0.8, "V3a", "upload over loopback, in memory, share of curl to nginx"),
+    at_least(0.8, "V3b", "the same on the disk, acknowledged when it is on it"),
+    at_most(5.0, "V4", "last byte to notice with 50 uploads in flight, 99th percentile, s"),
+    at_most(1024.0, "V5a", "memory of a lab with 200 slow uploads, MB"),
+    at_most(1.1, "V5b", "memory of a lab after a bundle of 2 GiB, times that after 64 MiB"),
+    at_most(50.0, "V6", "opening one member of a sealed bundle of 5 GiB, ms"),
     at_most(10.0, "H7", "its pause in the server, ms"),
 ];

@@ -20,12 +20,13 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(super) no_long: bool,
     /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `following` (S),
-    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H), `watch` (W),
+    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H), `watch` (W), `delivery` (V),
     /// `redaction` (as `cargo xtask redaction --speed`)
     #[arg(long, value_delimiter = ',')]
     pub(super) only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `recent`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`, `debug`,
-    /// `dotnet-trace`; of the watcher its parts `idle`, `recent`, `build`, `starts`
+    /// `dotnet-trace`; of the watcher its parts `idle`, `recent`, `build`, `starts`; of delivery its parts `opening`, `throughput`, `cutting`,
+    /// `notices`, `slow`
     #[arg(long, value_delimiter = ',')]
     pub(super) recorders: Vec<String>,
     /// A samply 0.13.1; without it, one is built once with `cargo install`
@@ -34,6 +35,9 @@ pub(crate) struct Options {
     /// A biopsy; without it, the release program of this repository
     #[arg(long)]
     pub(super) biopsy: Option<PathBuf>,
+    /// A biopsy-lab, for `delivery`; without it, the release program of this repository
+    #[arg(long)]
+    pub(super) lab: Option<PathBuf>,
 }
 
 impl Options {

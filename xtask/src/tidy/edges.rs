@@ -183,7 +183,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         ],
     ),
     ("biopsy-testkit", &["biopsy-sys"]),
-    ("xtask", &["biopsy-redact", "biopsy-testkit"]),
+    ("xtask", &["biopsy-deliver", "biopsy-recording", "biopsy-redact", "biopsy-seal", "biopsy-testkit"]),
 ];
 
 /// The half that reads recordings on any machine and trusts nothing in them ...
