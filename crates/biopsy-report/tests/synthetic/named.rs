@@ -235,7 +235,7 @@ fn module(name: Names<'_>, number: u64) -> ModuleRow {
         kind: ModuleKind::Elf,
         start: Avma(number << 20),
         end: Avma((number + 1) << 20),
-        build_id: (number % 2 == 0).then(|| "a0b1c2".to_owned()),
+        build_id: number.is_multiple_of(2).then(|| "a0b1c2".to_owned()),
         symbols: SymbolStatus::Exported,
         words: format!("exported names only: install symbols of {}", name("the package")),
         frames: 3,
