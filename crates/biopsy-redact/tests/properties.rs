@@ -285,8 +285,8 @@ proptest! {
         one_line: bool,
         chunk in prop_oneof![1usize..100, 1000usize..70_000, Just(1 << 20)],
     ) {
-        // Around the first and second place where a window of 256 KiB with 48 KiB of look-ahead is decided.
-        let length = usize::try_from((256 << 10) * edge + (48 << 10) * (edge % 2) + offset).expect("positive");
+        // Around the first and second place where a block of 512 KiB with 48 KiB of look-ahead is decided.
+        let length = usize::try_from((512 << 10) * edge + offset).expect("positive");
         let filler = if one_line { "filler and more of it, " } else { "filler and more of it.\n" };
         let mut whole = filler.repeat(length / filler.len()).into_bytes();
         whole.resize(length, b'x');

@@ -14,6 +14,7 @@ mod tests;
 mod waits;
 
 use biopsy_model::capture::Capture;
+use biopsy_model::timeline::Timeline;
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -145,13 +146,20 @@ pub enum ExportError {
 /// `out` fails.
 pub fn write(format: Format, capture: &Capture, out: impl Write) -> Result<(), ExportError> {
     let nothing = |missing| Err(ExportError::Nothing { format, missing });
-    let trace = capture.timeline.as_ref().filter(|timeline| !stacks::is_empty(timeline));
+    // Of bytes there is one format.
+    let shows = |timeline: &&Timeline| {
+        !stacks::is_empty(timeline) || format == Format::Pprof && !timeline.allocations.is_empty()
+    };
+    let trace = capture.timeline.as_ref().filter(shows);
     let result = match (format, trace) {
         // Perfetto draws counters and log lines too, so metrics and logs alone are worth a file.
         (Format::Perfetto, None) if capture.metrics.is_empty() && capture.logs.is_empty() => {
             return nothing("no trace, no metrics and no logs");
         }
         (Format::Perfetto, _) => perfetto::write(capture, out),
+        (Format::Pprof, None) if capture.timeline.is_some() => {
+            return nothing("no samples, no waits and no allocations");
+        }
         (_, None) if capture.timeline.is_some() => return nothing("no samples and no waits"),
         (_, None) => return nothing("no trace"),
         (Format::Firefox, Some(timeline)) => firefox::write(capture, timeline, out),

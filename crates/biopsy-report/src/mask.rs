@@ -38,3 +38,6 @@ pub(crate) fn masked(value: &impl Serialize, mask: Mask<'_>) -> Value {
     }
     value
 }
+
+#[cfg(test)]
+mod tests;

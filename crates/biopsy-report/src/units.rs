@@ -68,6 +68,9 @@ pub fn share(value: f64) -> String {
 #[must_use]
 pub fn bytes(value: f64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    if !value.is_finite() {
+        return "?".to_owned();
+    }
     let mut scaled = value;
     let mut unit = 0;
     while scaled.abs() >= 1023.5 && unit + 1 < UNITS.len() {
@@ -202,66 +205,4 @@ pub(crate) fn hex(address: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn three_significant_digits() {
-        let cases = [
-            (0.0, "0"),
-            (-0.0, "0"),
-            (0.00012, "1.2e-4"),
-            (0.1234, "0.123"),
-            (1.2, "1.2"),
-            (12.34, "12.3"),
-            (99.96, "100"),
-            (1234.5, "1,235"),
-            (-1234.4, "-1,234"),
-            (f64::NAN, "?"),
-            (1e300, "1.00e300"),
-        ];
-        for (value, expect) in cases {
-            assert_eq!(number(value), expect, "{value}");
-        }
-    }
-
-    #[test]
-    fn significant_digits() {
-        assert_eq!(significant(1234.567, 4), 1235.0);
-        assert_eq!(significant(0.000_123_456, 4), 0.000_123_5);
-        assert_eq!(significant(-99_999.0, 4), -100_000.0);
-        assert_eq!(significant(0.120_000_000_000_000_09, 6), 0.12);
-        assert_eq!(significant(f64::NAN, 4), 0.0);
-        assert!(significant(f64::MIN_POSITIVE, 4) > 0.0);
-        assert!(significant(f64::MAX, 4).is_finite());
-    }
-
-    #[test]
-    fn times() {
-        let cases = [
-            (0, "0 s"),
-            (12, "12 ns"),
-            (3_400, "3.4 µs"),
-            (56_000_000, "56 ms"),
-            (1_230_000_000, "1.23 s"),
-            (125_000_000_000, "2 min 05 s"),
-            (11_040_000_000_000, "3 h 04 min"),
-        ];
-        for (value, expect) in cases {
-            assert_eq!(duration(Nanos(value)), expect);
-        }
-    }
-
-    #[test]
-    fn bytes_and_shares() {
-        assert_eq!(bytes(1000.0), "1,000 B");
-        assert_eq!(bytes(-0.4), "0 B");
-        assert_eq!(share(-0.0), "0.0 %");
-        assert_eq!(bytes(1536.0), "1.5 KiB");
-        assert_eq!(bytes(8.0 * 1024.0 * 1024.0 * 1024.0), "8 GiB");
-        assert_eq!(share(0.1234), "12.3 %");
-        assert_eq!(share(0.0001), "<0.1 %");
-        assert_eq!(share(1.0), "100 %");
-        assert_eq!(count(1_234_567), "1,234,567");
-    }
-}
+mod tests;

@@ -54,29 +54,4 @@ fn zoned(clock: &ClockPair) -> Option<jiff::Zoned> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn clock(wall: i128, offset: i32) -> ClockPair {
-        ClockPair {
-            mono: MonoNanos(5),
-            wall_unix_nanos: wall,
-            utc_offset_seconds: offset,
-            zone: "Europe/Berlin".into(),
-        }
-    }
-
-    #[test]
-    fn in_the_zone_of_the_recording() {
-        let clock = clock(1_763_720_823_500_000_000, 3600);
-        assert_eq!(rfc3339(&clock).as_deref(), Some("2025-11-21T11:27:03.5+01:00"));
-        assert_eq!(for_people(&clock).as_deref(), Some("2025-11-21 11:27:03 +01:00 (Europe/Berlin)"));
-    }
-
-    #[test]
-    fn absurd_clocks_are_absent() {
-        assert_eq!(rfc3339(&clock(i128::MAX, 0)), None);
-        assert_eq!(rfc3339(&clock(1_763_720_823_500_000_000, i32::MAX)), None);
-        assert_eq!(for_people(&ClockPair::default()), None);
-    }
-}
+mod tests;

@@ -101,7 +101,8 @@ fn side(of: &Recorded, slices: &slices::Slices) -> Side {
         seconds: slices.seconds,
         start: header.start.mono,
         start_unix_nanos: header.start.wall_unix_nanos,
-        cores: slices.cpu_seconds / slices.seconds.max(f64::MIN_POSITIVE),
+        // Of no time there is no average.
+        cores: if slices.seconds > 0.0 { slices.cpu_seconds / slices.seconds } else { 0.0 },
         samples: slices.samples,
         requests: slices.requests,
     }

@@ -21,6 +21,9 @@ pub(crate) struct Run {
     pub(crate) values: Vec<f64>,
 }
 
+/// No column can be less than nothing, and none counts or measures more than 64 bits: what is beyond is of a damaged file.
+const POSSIBLE: std::ops::Range<f64> = 0.0..1.9e19;
+
 /// All series of a column, in the order in which their keys first appear.
 pub(crate) fn all(capture: &Capture, table: &str, column: &str) -> Vec<Series> {
     let Some(table) = capture.metrics.iter().find(|candidate| candidate.name == table) else {
@@ -32,7 +35,8 @@ pub(crate) fn all(capture: &Capture, table: &str, column: &str) -> Vec<Series> {
     let mut series: Vec<Series> = Vec::new();
     let mut index: FxHashMap<&[String], usize> = FxHashMap::default();
     for row in &table.rows {
-        let Some(value) = row.values.get(at).copied().flatten().filter(|value| value.is_finite()) else {
+        let Some(value) = row.values.get(at).copied().flatten().filter(|value| POSSIBLE.contains(value))
+        else {
             continue;
         };
         let next = series.len();

@@ -150,9 +150,15 @@ impl ThreadTable {
         }
         let exact = timeline.settings.has_states && !timeline.states.is_empty();
         let mut rows = rows.rows;
+        let length = window.map(|(from, to)| to.since(from)).filter(|length| length.0 > 0);
         for row in &mut rows {
             if !exact {
                 row.running = row.sampled;
+            } else if let Some(length) = length {
+                // No thread does anything for longer than was recorded; what a damaged file says of it is no time.
+                for time in [&mut row.running, &mut row.ready, &mut row.waiting] {
+                    *time = (*time).min(length);
+                }
             }
             if row.name.is_empty() {
                 row.name = format!("thread {}", row.tid);

@@ -7,6 +7,7 @@ mod combined;
 mod dotnet;
 mod facts;
 mod growth;
+mod missing;
 mod spent;
 mod thresholds;
 mod waiting;

@@ -26,7 +26,7 @@ pub(super) fn render(comparison: &Comparison) -> String {
         );
     }
     for remark in &comparison.remarks {
-        let _ = writeln!(text, "\n*{}.*", plain(remark));
+        let _ = writeln!(text, "\n*{}.*", plain(remark).trim());
     }
     text.push_str("\n## Differences\n\n");
     if comparison.differences.is_empty() {

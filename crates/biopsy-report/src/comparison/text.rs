@@ -54,8 +54,9 @@ fn cells(one: &Difference) -> [String; 4] {
 
 fn row(page: &mut Page, word: &str, paint: &str, cells: [&str; 4], what: &str) {
     let padding = " ".repeat(8_usize.saturating_sub(word.len()));
-    let word = page.painted(paint, word);
     let [before, after, change, noise] = cells;
-    let what = crate::text::clean(what);
-    page.text.push_str(&format!("{word}{padding}{before:>9} {after:>9} {change:>9} {noise:>8}  {what}\n"));
+    let cells = format!("{padding}{before:>9} {after:>9} {change:>9} {noise:>8}  ");
+    let columns = word.len() + cells.chars().count();
+    let front = page.painted(paint, word) + &cells;
+    page.row(&front, columns, what);
 }

@@ -18,7 +18,15 @@ pub(super) fn change(one: &Difference) -> String {
         None => "new".to_owned(),
         Some(_) if one.after == 0.0 => "gone".to_owned(),
         Some(change) => {
-            format!("{}{}", if change > 0.0 { "+" } else { "−" }, crate::units::share(change.abs()))
+            // Nothing has no sign.
+            let sign = if change > 0.0 {
+                "+"
+            } else if change < 0.0 {
+                "−"
+            } else {
+                ""
+            };
+            format!("{sign}{}", crate::units::share(change.abs()))
         }
     }
 }

@@ -12,20 +12,22 @@ use std::io::{self, Write};
 /// CPU time, counted in samples.
 pub(super) fn write_cpu(capture: &Capture, timeline: &Timeline, out: impl Write) -> io::Result<()> {
     let samples = timeline.samples.iter().map(|sample| (sample.tid, sample.time, sample.stack, 1));
-    write(capture, timeline, samples, out)
+    write(capture, timeline, samples, 1, out)
 }
 
 /// Waiting time, in microseconds.
 pub(super) fn write_waits(capture: &Capture, timeline: &Timeline, out: impl Write) -> io::Result<()> {
     let shares = wait_shares(timeline);
-    let shares = shares.into_iter().map(|share| (share.tid, share.time, share.stack, share.weight.0 / 1_000));
-    write(capture, timeline, shares, out)
+    let shares = shares.into_iter().map(|share| (share.tid, share.time, share.stack, share.weight.0));
+    write(capture, timeline, shares, 1_000, out)
 }
 
+/// `unit`: what of the weights makes one of the file; they are added up before, so that many small ones are not lost.
 fn write(
     capture: &Capture,
     timeline: &Timeline,
     samples: impl Iterator<Item = (biopsy_model::Tid, biopsy_model::MonoNanos, Option<StackHandle>, u64)>,
+    unit: u64,
     mut out: impl Write,
 ) -> io::Result<()> {
     let threads = Threads::new(capture, timeline);
@@ -47,7 +49,10 @@ fn write(
         while let Some((_, more)) = lines.next_if(|(next, _)| *next == text) {
             sum = sum.saturating_add(more);
         }
-        writeln!(out, "{text} {sum}")?;
+        // Less than one of them is none.
+        if sum >= unit {
+            writeln!(out, "{text} {}", sum / unit)?;
+        }
     }
     out.flush()
 }

@@ -124,9 +124,11 @@ impl Threads {
         let samples = timeline.samples.iter().map(|sample| (sample.tid, sample.time));
         let looks = timeline.wait_samples.iter().map(|look| (look.tid, look.time));
         let waits = timeline.waits.iter().map(|wait| (wait.tid, wait.start));
-        for (tid, time) in samples.chain(looks).chain(waits) {
+        let events = samples.chain(looks).chain(waits).map(|(tid, time)| (tid, time, home));
+        let allocations = timeline.allocations.iter().map(|one| (one.tid, one.time, one.pid));
+        for (tid, time, pid) in events.chain(allocations) {
             if !threads.lives.contains_key(&tid) {
-                threads.add(Thread { tid, pid: home, name: format!("thread {tid}"), start: time, end: None });
+                threads.add(Thread { tid, pid, name: format!("thread {tid}"), start: time, end: None });
             }
         }
         threads
@@ -199,7 +201,7 @@ pub(crate) fn looks_for_samples(timeline: &Timeline) -> &[WaitSample] {
     if timeline.samples.is_empty() { &timeline.wait_samples } else { &[] }
 }
 
-/// Whether a trace has nothing that an export could show.
+/// Whether a trace has nothing that an export of time could show.
 pub(crate) fn is_empty(timeline: &Timeline) -> bool {
     timeline.samples.is_empty() && timeline.wait_samples.is_empty() && timeline.waits.is_empty()
 }

@@ -1,5 +1,7 @@
 //! Every export of the made-up recording, read back by its own messages or as its JSON, and counted against the recording.
 
+mod generated;
+
 use super::{Format, perfetto, pprof, write};
 use crate::synthetic;
 use biopsy_model::capture::Capture;
@@ -53,8 +55,9 @@ fn collapsed_waits_are_microseconds() {
         .lines()
         .map(|line| line.rsplit_once(' ').expect("a count").1.parse::<u64>().expect("a number"))
         .sum();
-    let expected: u64 = timeline(&capture).wait_samples.iter().map(|look| look.weight.0 / 1_000).sum();
-    assert_eq!(sum, expected);
+    let nanos: u64 = timeline(&capture).wait_samples.iter().map(|look| look.weight.0).sum();
+    let most = text.lines().count() as u64;
+    assert!(sum <= nanos / 1_000 && nanos / 1_000 - sum <= most, "{sum} of {nanos} ns in {most} lines");
 }
 
 #[test]

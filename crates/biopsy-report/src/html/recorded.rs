@@ -227,7 +227,7 @@ fn reasons(analysis: &Analysis) -> Vec<(&'static str, &'static str)> {
 
 fn losses() -> Vec<(&'static str, &'static str)> {
     use biopsy_model::loss::LossKind as L;
-    [L::Samples, L::Waits, L::SideBand, L::Throttled, L::StacksSkipped, L::Metrics, L::Disk]
+    [L::Samples, L::Waits, L::SideBand, L::Throttled, L::StacksSkipped, L::Metrics, L::Disk, L::Allocations]
         .map(|kind| (words::loss(kind), words::loss_for_people(kind)))
         .to_vec()
 }

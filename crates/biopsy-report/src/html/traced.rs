@@ -52,8 +52,8 @@ impl Buckets {
 
     /// Spreads `amount` evenly over an interval.
     fn spread(&self, sums: &mut [f64], from: MonoNanos, to: MonoNanos, amount: Nanos) {
-        let (from, to) = (from.0.max(self.from.0), to.0);
-        let length = to.saturating_sub(from);
+        // What lies before the window keeps its part.
+        let (length, from, to) = (to.since(from).0, from.0.max(self.from.0), to.0);
         let (Some(first), true) = (self.index(MonoNanos(from)), length > 0) else { return };
         for (index, sum) in sums.iter_mut().enumerate().skip(first) {
             let start = self.from.0.saturating_add(self.bucket.saturating_mul(index as u64));
@@ -152,3 +152,6 @@ fn states(timeline: &Timeline, buckets: &Buckets, grid: usize) -> Option<Chart> 
         merged: 1,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub(crate) fn plain(raw: &str) -> String {
             '_' if before.is_alphanumeric() && chars.peek().is_some_and(|next| next.is_alphanumeric()) => {
                 text.push('_');
             }
-            '\\' | '`' | '[' | ']' | '<' | '>' | '#' | '_' | '*' | '&' if !inside => {
+            '\\' | '`' | '[' | ']' | '<' | '>' | '#' | '_' | '*' | '&' | '~' if !inside => {
                 text.push('\\');
                 text.push(char);
             }

@@ -52,7 +52,7 @@ pub(super) fn footprint(text: &mut String, summary: &FootprintSummary, level: &s
 fn arenas(text: &mut String, allocator: &Allocator) {
     let _ = writeln!(
         text,
-        "\n{} has {}:\n\n| arena | from the system | in use | free | at the end |\n| --- | ---: | ---: | ---: | ---: |",
+        "\nThe allocator {} has {}:\n\n| arena | from the system | in use | free | at the end |\n| --- | ---: | ---: | ---: | ---: |",
         plain(&allocator.name),
         counted(allocator.arenas.len() as u64, "arena", "arenas")
     );

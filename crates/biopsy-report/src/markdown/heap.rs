@@ -105,4 +105,7 @@ pub(crate) fn growth(text: &mut String, growth: &Growth, level: &str) {
         let (objects, held) = (row(&one.objects, &|value| count(*value)), row(&one.bytes, &size));
         let _ = writeln!(text, "| {} | {held} | {objects} |", code(&one.name));
     }
+    if growth.types.len() > TYPES {
+        let _ = writeln!(text, "\n{} more in the JSON.", count((growth.types.len() - TYPES) as u64));
+    }
 }

@@ -31,15 +31,17 @@ pub(super) fn head(text: &mut String, capture: &Capture, analysis: &Analysis) {
     }
     let host = &header.host;
     if !host.hostname.is_empty() || host.cpus > 0 {
-        let _ = writeln!(
-            text,
-            "- **Machine** {}, {}, {}, {}, Linux {}",
-            plain(&host.hostname),
-            counted(u64::from(host.cpus), "CPU", "CPUs"),
-            bytes(crate::units::to_f64(host.memory)),
-            plain(&host.os),
-            plain(&host.kernel)
-        );
+        // Other tools' files tell some of it.
+        let known = |text: &str| (!text.is_empty()).then(|| plain(text));
+        let parts = [
+            known(&host.hostname),
+            (host.cpus > 0).then(|| counted(u64::from(host.cpus), "CPU", "CPUs")),
+            (host.memory > 0).then(|| bytes(crate::units::to_f64(host.memory))),
+            known(&host.os),
+            known(&host.kernel).map(|kernel| format!("Linux {kernel}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let _ = writeln!(text, "- **Machine** {}", parts.join(", "));
     }
     if !header.command.is_empty() {
         let _ = writeln!(text, "- **Command** {}", code(&header.command.join(" ")));

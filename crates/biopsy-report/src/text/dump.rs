@@ -3,7 +3,7 @@
 use biopsy_analyze::dump::{DumpAnalysis, StackGroup};
 
 use super::managed;
-use super::page::{Page, clean};
+use super::page::Page;
 use crate::units::{bytes, counted, share, to_f64};
 use crate::words::dump::{self as words, frame};
 
@@ -80,13 +80,13 @@ fn rows(page: &mut Page, group: &StackGroup) {
         if row.skipped > 0 {
             page.text.push_str(&format!("                … {} more frames\n", row.skipped));
         }
-        page.text.push_str(&format!("                {}\n", clean(&frame(row))));
+        page.row("                ", 16, &frame(row));
     }
     if group.frames.len() > ROWS {
         page.text.push_str(&format!("                … {} more\n", group.frames.len() - ROWS));
     }
     if let Some(end) = words::end(group) {
-        page.text.push_str(&format!("                ({})\n", clean(end)));
+        page.row("                ", 16, &format!("({end})"));
     }
 }
 

@@ -64,9 +64,8 @@ fn parts(page: &mut Page, footprint: &Footprint, options: TextOptions) {
         )]
         let filled = (share * BAR as f64).round() as usize;
         let bar = if wide { format!("{:<BAR$}  ", "█".repeat(filled)) } else { String::new() };
-        let line =
-            format!("{:>10}  {:>3.0} %  {bar}{}\n", size(part.resident), share * 100.0, clean(&part.text));
-        page.text.push_str(&line);
+        let front = format!("{:>10}  {:>3.0} %  {bar}", size(part.resident), share * 100.0);
+        page.row(&front, front.chars().count(), &part.text);
     }
 }
 

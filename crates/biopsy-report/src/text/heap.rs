@@ -4,7 +4,7 @@ use biopsy_analyze::HeapSummary;
 use biopsy_analyze::heap::{growth as heap_growth, text_of};
 use biopsy_model::heap::HeapSource;
 
-use super::page::{Page, TextOptions, clean};
+use super::page::{Page, TextOptions, clean, cut_end};
 use crate::schema::heap::Growth;
 use crate::units::{bytes, count, seconds, share, to_f64};
 use crate::words::name_and_pid;
@@ -134,8 +134,7 @@ pub(crate) fn growth(page: &mut Page, growth: &Growth, types: usize) {
     }
     for one in growth.types.iter().take(shown) {
         let objects = difference(&one.objects);
-        let name = clean(&one.name);
-        page.text.push_str(&format!("{:>12}  {objects:>12}  {name}\n", change(&one.bytes)));
+        page.row(&format!("{:>12}  {objects:>12}  ", change(&one.bytes)), 28, &one.name);
     }
     let more = growth.types.len() - shown;
     if more > 0 {
@@ -249,7 +248,7 @@ fn types(page: &mut Page, summary: &HeapSummary, top: usize, options: TextOption
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(&format!("{cell:>width$}  "));
         }
-        line.push_str(&cut(&clean(name), room));
+        line.push_str(&cut_end(&clean(name), room));
         let line = if index == 0 { page.painted("1", &line) } else { line };
         page.text.push_str(&line);
         page.text.push('\n');
@@ -258,12 +257,4 @@ fn types(page: &mut Page, summary: &HeapSummary, top: usize, options: TextOption
     if more > 0 {
         page.text.push_str(&format!("{} more types: `--json` has them\n", count(more as u64)));
     }
-}
-
-/// The beginning of a text, where it is too long.
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }

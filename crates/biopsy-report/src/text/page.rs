@@ -31,12 +31,19 @@ pub struct StacksOptions {
 pub(crate) struct Page {
     pub(crate) text: String,
     width: usize,
+    /// Columns of the terminal; `None`: nothing is cut.
+    room: Option<usize>,
     color: bool,
 }
 
 impl Page {
     pub(crate) fn new(options: TextOptions) -> Self {
-        Page { text: String::new(), width: options.width.unwrap_or(100).clamp(40, 160), color: options.color }
+        Page {
+            text: String::new(),
+            width: options.width.unwrap_or(100).clamp(40, 160),
+            room: options.width.map(|width| width.max(40)),
+            color: options.color,
+        }
     }
 
     /// `word` in the colour `code` (ANSI SGR).
@@ -44,10 +51,25 @@ impl Page {
         if self.color { format!("\x1b[{code}m{word}\x1b[0m") } else { word.to_owned() }
     }
 
+    /// A line of a table: `front`, which is ours, in `columns` columns, and a name of others, which is cut where the terminal ends.
+    pub(crate) fn row(&mut self, front: &str, columns: usize, name: &str) {
+        let name = clean(name);
+        self.text.push_str(front);
+        match self.room {
+            Some(room) => self.text.push_str(&cut_end(&name, room.saturating_sub(columns))),
+            None => self.text.push_str(&name),
+        }
+        self.text.push('\n');
+    }
+
     /// A line with a heading of 12 columns; what does not fit goes on below it.
     pub(crate) fn line(&mut self, heading: &str, paint: &str, body: &str) {
         const INDENT: usize = 12;
-        let heading = &clean(heading);
+        let mut heading = clean(heading);
+        if let Some(room) = self.room {
+            heading = cut_end(&heading, room - INDENT);
+        }
+        let heading = &heading;
         let painted = self.painted(paint, heading);
         let length = heading.chars().count();
         let padding = INDENT.saturating_sub(length).max(1);
@@ -69,6 +91,14 @@ impl Page {
         }
         self.text.push('\n');
     }
+}
+
+/// Without its end, where it is too long.
+pub(crate) fn cut_end(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Nothing that commands: a name in a recording must not be able to steer the terminal.
@@ -109,7 +139,7 @@ mod tests {
 
     #[test]
     fn long_lines_go_on_below_their_heading() {
-        let mut page = Page { text: String::new(), width: 40, color: false };
+        let mut page = Page::new(TextOptions { width: Some(40), color: false });
         page.line("notice", "", "one two three four five six seven eight");
         assert_eq!(page.text, "notice      one two three four five six\n            seven eight\n");
         page.text.clear();

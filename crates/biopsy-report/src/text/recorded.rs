@@ -26,13 +26,17 @@ fn threads(page: &mut Page, analysis: &Analysis) {
         table.rows.iter().fold(Nanos(0), |sum, row| sum + time(row))
     };
     let running = sum(|row| row.running);
-    let cores = running.as_secs_f64() / analysis.completeness.seconds.max(1e-9);
     let mut body = format!(
-        "{}, {} of CPU time ({} cores on average)",
+        "{}, {} of CPU time",
         counted(table.rows.len() as u64, "thread", "threads"),
-        duration(running),
-        crate::units::number(cores)
+        duration(running)
     );
+    // Of no time there is no average.
+    let seconds = analysis.completeness.seconds;
+    if seconds > 0.0 {
+        let cores = crate::units::number(running.as_secs_f64() / seconds);
+        let _ = write!(body, " ({cores} cores on average)");
+    }
     if table.exact {
         let _ = write!(
             body,

@@ -19,7 +19,7 @@ use biopsy_analyze::{Source, Whose};
 use biopsy_model::Tid;
 
 use super::findings::findings;
-use super::page::{Page, StacksOptions, TextOptions, clean};
+use super::page::{Page, StacksOptions, TextOptions, clean, cut_end};
 use super::strands::strands;
 use crate::units::{count, counted, duration};
 use crate::words::dump as words;
@@ -438,14 +438,6 @@ fn together<'a>(hidden: &mut Vec<&'a FrameRow>) -> Option<Line<'a>> {
         "{} in {names}{inner}",
         counted(rows.len() as u64, "native frame", "native frames")
     )))
-}
-
-/// Without its end, where it is too long.
-fn cut_end(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Without its beginning, where it is too long: of a method's name the end tells more than the namespace.

@@ -13,7 +13,7 @@
 use biopsy_analyze::dump::StrandRuntime;
 use biopsy_analyze::dump::strands::{StrandFrame, StrandGroup, StrandWait, WaitKind};
 
-use super::page::{StacksOptions, clean};
+use super::page::{StacksOptions, clean, cut_end};
 use crate::units::counted;
 
 /// Groups that are shown.
@@ -30,7 +30,7 @@ pub(super) fn strands(runtimes: &[StrandRuntime], options: StacksOptions) -> Str
     let mut out = String::new();
     let mut line = |indent: usize, code: &str, text: &str| {
         let width = options.width.unwrap_or(usize::MAX).saturating_sub(indent);
-        let text: String = clean(text).chars().take(width).collect();
+        let text = cut_end(&clean(text), width);
         let text =
             if options.color && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text };
         out.push_str(&format!("{}{text}\n", " ".repeat(indent)));

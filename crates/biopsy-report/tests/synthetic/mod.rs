@@ -17,8 +17,11 @@
 
 #[allow(clippy::needless_update, reason = "an analysis that learns something new does not break the tests")]
 mod analysis;
+pub mod commonmark;
 mod hostile;
 mod metrics;
+pub mod named;
+mod renamed;
 mod runtimes;
 mod trace;
 
@@ -31,6 +34,7 @@ use biopsy_model::{BootId, ClockPair, MonoNanos, Pid, ProcessKey};
 
 pub use analysis::analysis;
 pub use hostile::{NAMES, hostile};
+pub use renamed::rename;
 
 /// What a recording alone says.
 pub fn diagnose(capture: &Capture, analysis: &Analysis) -> Diagnosis {

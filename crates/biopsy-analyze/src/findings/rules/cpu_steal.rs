@@ -11,7 +11,7 @@ const SHARE: [f64; 3] = [f64::INFINITY, 0.15, 0.05];
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let steal: Series = scene.system("cpu.steal")?;
-    let share = steal.mean() / scene.cpus;
+    let share = (steal.mean() / scene.cpus).min(1.0);
     let severity = grade(share, SHARE)?;
     Some(Finding {
         id: FindingId::CpuSteal,
@@ -23,8 +23,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             .to_owned(),
         evidence: vec![at(
             metric("system", "cpu.steal", ""),
-            format!("{} stolen on average, of {} CPUs", cores(steal.mean()), scene.cpus),
-            Some(Value::Cores(steal.mean())),
+            format!("{} stolen on average, of {} CPUs", cores(share * scene.cpus), scene.cpus),
+            Some(Value::Cores(share * scene.cpus)),
         )],
         next_steps: steps(&["Move the machine to another host or a larger class, or ask the operator of the host"]),
     })

@@ -3,42 +3,7 @@
 use proptest::prelude::*;
 
 use super::{code, plain};
-
-/// What is neither escaped nor in code (CommonMark 0.31, 2.4 and 6.1), and whether all of it is code.
-fn outside_code(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let run = |at: usize| chars[at..].iter().take_while(|char| **char == '`').count();
-    let (mut at, mut outside) = (0, String::new());
-    while at < chars.len() {
-        match chars[at] {
-            '\\' if chars.get(at + 1).is_some_and(char::is_ascii_punctuation) => at += 2,
-            '`' => {
-                let length = run(at);
-                let mut end = at + length;
-                // The next run of the same length.
-                while end < chars.len() && run(end) != length {
-                    end += run(end).max(1);
-                }
-                at = if end < chars.len() { end + length } else { at + length };
-            }
-            other => {
-                outside.push(other);
-                at += 1;
-            }
-        }
-    }
-    outside
-}
-
-/// A table ends its cell at a bar that no backslash escapes, in code too (GFM 4.10).
-fn ends_a_cell(text: &str) -> bool {
-    let mut escaped = false;
-    text.chars().any(|char| {
-        let ends = char == '|' && !escaped;
-        escaped = char == '\\' && !escaped;
-        ends
-    })
-}
+use crate::synthetic::commonmark::{ends_of_cells, outside_code};
 
 fn names() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
@@ -55,7 +20,7 @@ proptest! {
         let text = plain(&name);
         let outside = outside_code(&text);
         prop_assert!(!outside.contains(['<', '[', '*', '&', '#']), "{:?} is {:?}: {:?}", name, text, outside);
-        prop_assert!(!ends_a_cell(&text), "{:?} is {:?}", name, text);
+        prop_assert!(ends_of_cells(&text) == 0, "{:?} is {:?}", name, text);
         let commands = text.contains(['\n', '\u{1b}']);
         prop_assert!(!commands, "{:?} is {:?}", name, text);
     }
@@ -65,7 +30,7 @@ proptest! {
         let text = code(&name);
         let outside = outside_code(&text);
         prop_assert!(!outside.contains(['<', '[', '*', '&', '#']), "{:?} is {:?}: {:?}", name, text, outside);
-        prop_assert!(!ends_a_cell(&text), "{:?} is {:?}", name, text);
+        prop_assert!(ends_of_cells(&text) == 0, "{:?} is {:?}", name, text);
     }
 
     /// In a sentence of ours, around which are back-ticks of our own.
@@ -74,6 +39,6 @@ proptest! {
         let text = plain(&format!("in `{name}`, which `main` calls"));
         let outside = outside_code(&text);
         prop_assert!(!outside.contains(['<', '[', '*', '&', '#']), "{:?} is {:?}: {:?}", name, text, outside);
-        prop_assert!(!ends_a_cell(&text), "{:?} is {:?}", name, text);
+        prop_assert!(ends_of_cells(&text) == 0, "{:?} is {:?}", name, text);
     }
 }
