@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use biopsy_sys::memory_folder::is_by_descriptor;
+
 /// What is said of a folder that stays because something went wrong.
 pub(crate) const KEPT: &str = "what was recorded is kept in";
 /// What is said of a result that was made before something went wrong.
@@ -82,7 +84,8 @@ impl Failure {
         let shown = path.display().to_string();
         let told =
             self.message.contains(&shown) || self.hint.as_ref().is_some_and(|hint| hint.contains(&shown));
-        if !told && path.symlink_metadata().is_ok() {
+        // What is in memory alone goes with this process.
+        if !told && !is_by_descriptor(path) && path.symlink_metadata().is_ok() {
             let sentence = format!("{what} `{shown}`");
             self.hint = Some(match self.hint.take() {
                 Some(hint) => format!("{hint}; {sentence}"),

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use biopsy_model::Pid;
 use biopsy_record::metrics::Latest;
 use biopsy_record::trace::Progress;
+use biopsy_sys::memory_folder::is_by_descriptor;
 use biopsy_target::Check;
 
 use crate::dump::Forecast;
@@ -285,6 +286,8 @@ impl Job {
         let mut stays = Vec::new();
         for left in std::mem::take(&mut lock(&self.0.left).all).into_values() {
             match left {
+                // It ends with this process by itself.
+                Left::Keep(path) | Left::Remove(path) | Left::Made(path) if is_by_descriptor(&path) => {}
                 Left::Keep(path) if is_empty(&path) => remove(&path),
                 Left::Remove(path) => remove(&path),
                 Left::Keep(path) => stays.push(LeftBehind { path, finished: false }),
@@ -309,7 +312,8 @@ impl Job {
     fn change<T>(&self, change: impl FnOnce(&mut Remains) -> T) -> T {
         let mut remains = lock(&self.0.left);
         let result = change(&mut remains);
-        let files: Vec<LeftBehind> = remains.all.values().map(LeftBehind::of).collect();
+        let files = remains.all.values().map(LeftBehind::of).filter(|left| !is_by_descriptor(&left.path));
+        let files: Vec<LeftBehind> = files.collect();
         self.0.observer.left_behind(&files);
         result
     }
@@ -398,6 +402,20 @@ mod tests {
         let there = |name: &str| path(name).exists();
         assert!(there("kept") && there("finished") && there("dropped"));
         assert!(!there("removed") && !there("empty"));
+    }
+
+    #[test]
+    fn what_is_in_memory_alone_is_not_named_to_anybody() {
+        let scratch = tempfile::tempdir().unwrap();
+        let open = std::fs::File::open(scratch.path()).unwrap();
+        let folder = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
+        let at = |name: &str| Path::new(&folder).join(name);
+        std::fs::write(at("kept"), "x").unwrap();
+        let seen = Seen::default();
+        let job = Job::new(Box::new(seen.clone()));
+        let _kept = job.keeping(&at("kept"));
+        job.made(&at("kept"));
+        assert!(lock(&seen.0).is_empty() && job.leave().is_empty());
     }
 
     #[test]

@@ -98,7 +98,8 @@ pub(crate) fn ends_with(path: &Path, ending: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ending))
 }
 
-fn parent(path: &Path) -> PathBuf {
+/// The folder that something is in.
+pub(crate) fn parent(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),

@@ -1,10 +1,11 @@
 //! What may be typed after `biopsy dump`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use biopsy_capture::dump::{BETWEEN_LOOKS, DumpPlan, is_minidump_name, trigger};
 use biopsy_image::write::CoreKind;
+use biopsy_seal::Recipient;
 use clap::{Args, ValueEnum};
 
 use crate::typed::{duration, typed};
@@ -46,6 +47,11 @@ pub struct DumpArgs {
     /// `.zst` or `.dmp`; `-`: the core alone, to standard output. [default: biopsy-NAME-DATE-TIME here, a folder]
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
+    /// Seal the core alone to this key, `age1...`, while it is written: nothing of it is on the disk in clear. The output ends in `.age`. May be
+    /// repeated.
+    #[arg(long, value_name = "KEY", requires = "output",
+          conflicts_with_all = ["tree", "on", "count", "looks", "wait", "wait_for"])]
+    pub to_key: Vec<Recipient>,
     /// Do not compress: a sparse core file.
     #[arg(long)]
     pub raw: bool,
@@ -120,6 +126,10 @@ impl From<Kind> for CoreKind {
     }
 }
 
+fn ends_with_age(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "age")
+}
+
 impl DumpArgs {
     /// How much: what was asked for, or what the format has.
     fn kind(&self) -> Kind {
@@ -151,6 +161,14 @@ impl DumpArgs {
         let wrong = |message: &str, hint: &str| {
             Err(Failure::new(FailureKind::Usage, message.to_owned()).with_hint(Some(hint.to_owned())))
         };
+        let is_named_sealed = self.output.as_deref().is_some_and(|path| ends_with_age(path));
+        if !self.to_key.is_empty() && !is_named_sealed {
+            return wrong("the name of a sealed file ends in `.age`", "name it so with `--output`");
+        }
+        if self.to_key.is_empty() && is_named_sealed {
+            let hint = "name the key with `--to-key`, or another output";
+            return wrong("a name that ends in `.age` is of a sealed file, and there is no key", hint);
+        }
         if self.count > 1 && self.on.is_empty() && !self.wait && self.wait_for.is_none() {
             let hint = "add `--on after:1s`, or use `--looks 3 --every 2s`, which says what did not move";
             return wrong("`--count` is for dumps that wait for something, and there is no `--on`", hint);
@@ -189,6 +207,7 @@ impl DumpArgs {
             max_pause: self.max_pause,
             collapse: self.collapse,
             output: self.output.clone(),
+            sealed: if self.to_key.is_empty() { None } else { self.output.clone() },
             raw: self.raw,
             level: self.level,
             max_bytes: self.max_size.map(|megabytes| megabytes.saturating_mul(1 << 20)),

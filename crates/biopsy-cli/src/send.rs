@@ -47,6 +47,10 @@ pub struct SendArgs {
     /// Record this process instead of the one that the request names.
     #[arg(long, value_name = "TARGET", requires = "request")]
     pub target: Option<String>,
+    /// Keep the recording on the disk, in clear and readable by its owner alone, until it is sealed: where memory is not enough for it. Otherwise it
+    /// is in memory alone, where that can be had (root, Linux 5.2).
+    #[arg(long, requires = "request")]
+    pub on_disk: bool,
     /// Where the sealed file goes. [default: beside FILE, or here]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -62,6 +66,9 @@ pub struct SendArgs {
     /// Ask the lab to tell this address when it was received, analysed and deleted.
     #[arg(long, value_name = "MAIL", conflicts_with = "seal_only")]
     pub tell: Option<String>,
+    /// What may be asked is capped by this file, too, and not by `/etc/biopsy/send-policy.json` alone: each of them has to allow it.
+    #[arg(long, value_name = "FILE", conflicts_with = "seal_only")]
+    pub policy: Option<PathBuf>,
     /// Agree beforehand to what is shown.
     #[arg(short, long)]
     pub yes: bool,

@@ -41,6 +41,6 @@ pub fn router(lab: Lab, program: Option<Program>) -> Router {
         .merge(api::router(lab));
     match program {
         Some(program) => pages.merge(program.router()),
-        None => pages,
+        None => pages.route("/program", get(program::none)),
     }
 }

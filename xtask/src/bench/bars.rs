@@ -86,6 +86,10 @@ pub(super) const BARS: &[Bar] = &[
     at_most(40.0, "H3", "most memory of biopsy, bytes per object"),
     at_most(0.334, "H4", "types of a core with 10^7 objects, times dotnet-dump's time"),
     at_most(1.0, "H6", "`biopsy stacks` of a server with 200 threads, s"),
+    at_most(1.15, "V1a", "dump of 1 GiB that is sealed, time by that of one that is not"),
+    at_most(1.0, "V1b", "most bytes on the disk meanwhile, times the sealed file"),
+    at_most(1.15, "V1c", "the same of a raw dump, time"),
+    at_most(1.0, "V1d", "the same of a raw dump, bytes on the disk"),
     at_most(
         1.1,
         "V2a",

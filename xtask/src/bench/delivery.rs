@@ -4,6 +4,7 @@ mod cutting;
 mod flying;
 mod lab;
 mod opening;
+mod sealing;
 mod throughput;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use crate::run::{Outcome, target_folder};
 pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Outcome {
     let wants = |part: &str| options.wants_named(part);
     let mut column = Column::new("biopsy and biopsy-lab");
+    if wants("sealing") {
+        sealing::measure(biopsy, options, table, &mut column)?;
+    }
     if wants("opening") {
         opening::measure(biopsy, options, table, &mut column)?;
     }

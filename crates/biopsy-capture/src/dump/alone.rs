@@ -11,6 +11,7 @@ use biopsy_target::freeze::FreezePlan;
 
 use crate::failure::{Failure, FailureKind};
 use crate::job::{Event, Job};
+use crate::place::parent;
 use crate::target::Subject;
 use crate::words::size;
 
@@ -94,30 +95,33 @@ pub(super) fn to_stream(
     stream: &mut dyn Write,
     job: &Job,
 ) -> Result<Alone, Failure> {
+    let name = if dump.sealed.is_some() { "the sealed core" } else { "the core on standard output" };
     // Said before, because what reads it may end first. Whoever passes it on must know.
     if dump.scrub {
-        job.tell(Event::Warning(
-            "secrets are masked on the way, but a core on standard output cannot be searched afterwards: whether any \
-             is left is not known; `-o FILE` searches what was written",
-        ));
+        job.tell(Event::Warning(&format!(
+            "secrets are masked on the way, but {name} cannot be searched afterwards: whether any is left is not known; \
+             `-o FILE` alone searches what was written"
+        )));
     }
     let literals = secrets_of(dump, subject);
-    let done = write_alone(dump, &literals, plan, CoreOutput::Stream(stream), None, job).map_err(
-        |failure| match job.is_asked() {
-            true => Job::stopped("the core on standard output is cut short"),
-            false => failure,
-        },
-    )?;
-    stream.flush().map_err(|error| {
-        Failure::new(FailureKind::Output, format!("cannot write to standard output: {error}"))
+    // A sealed file has no name before it is whole: the disk is that of its folder.
+    let disk = dump.sealed.as_deref().map(parent);
+    let done = write_alone(dump, &literals, plan, CoreOutput::Stream(stream), disk.as_deref(), job);
+    let done = done.map_err(|failure| match (job.is_asked(), &dump.sealed) {
+        (true, None) => Job::stopped("the core on standard output is cut short"),
+        (true, Some(_)) => Job::stopped("nothing was written"),
+        (false, _) => failure,
     })?;
+    stream
+        .flush()
+        .map_err(|error| Failure::new(FailureKind::Output, format!("cannot write {name}: {error}")))?;
     if !done.summary.is_whole() {
-        // Nothing else can say so: what is on standard output is a core and nothing but a core.
+        // Nothing else can say so: what went there is a core and nothing but a core.
         let what = match done.missing_bytes() {
             0 => "what is beyond `--max-size` is left out".to_owned(),
             missing => format!("{} could not be read", size(missing)),
         };
-        job.note(format!("the core on standard output is not whole: {what}"));
+        job.note(format!("{name} is not whole: {what}"));
     }
     Ok(done)
 }
@@ -151,6 +155,8 @@ fn write_alone(
 }
 
 fn core_failure(error: &CoreError, kept: Option<&Path>) -> Failure {
+    // Of what is sealed there is nothing, but the folder that it was to be in.
+    let kept = kept.filter(|kept| kept.is_file());
     let hint = match (error, kept) {
         (CoreError::Output { whole, logical, .. }, Some(kept)) if *whole > 0 => Some(format!(
             "what was written is whole up to there ({} of {}): `{}`",

@@ -14,15 +14,16 @@ pub(super) enum Destination {
     Recording(Place),
     /// The core alone.
     File(PathBuf),
-    /// The core alone, as it comes.
-    Stream,
+    /// The core alone, as it comes; through to this file.
+    Stream(Option<PathBuf>),
 }
 
 impl Destination {
     /// From the plan, or from the target's name and the time.
     pub(super) fn choose(plan: &DumpPlan, target: &str) -> Result<Self, Failure> {
         let destination = match plan.output.as_deref() {
-            Some(path) if path.as_os_str() == "-" => Self::Stream,
+            _ if plan.sealed.is_some() => Self::Stream(plan.sealed.clone()),
+            Some(path) if path.as_os_str() == "-" => Self::Stream(None),
             Some(path) if is_core_name(path, plan.minidump) => Self::File(path.to_owned()),
             output => Self::Recording(Place::folder_or_bundle(output, target)),
         };
@@ -35,7 +36,7 @@ impl Destination {
         match self {
             Self::Recording(place) => Some(&place.folder),
             Self::File(path) => Some(path),
-            Self::Stream => None,
+            Self::Stream(path) => path.as_deref(),
         }
     }
 
@@ -43,13 +44,13 @@ impl Destination {
         let several = plan.tree || plan.count > 1 || plan.looks > 1 || plan.wait_for.is_some();
         match self {
             Self::Recording(place) => place.check(),
-            Self::File(_) | Self::Stream if several => {
+            Self::File(_) | Self::Stream(_) if several => {
                 let message = "several dumps do not fit one file";
                 Err(Failure::new(FailureKind::Usage, message)
                     .with_hint(Some("name a folder with `--output`, or leave it out")))
             }
-            Self::File(path) => Place::alone(path.clone()).check(),
-            Self::Stream => Ok(()),
+            Self::File(path) | Self::Stream(Some(path)) => Place::alone(path.clone()).check(),
+            Self::Stream(None) => Ok(()),
         }
     }
 }

@@ -39,7 +39,7 @@ use destination::Destination;
 use outcome::{conclude, forecast};
 use recording::DumpRecording;
 
-/// Dumps as the plan says. `stream`: where a core alone goes that is to go to standard output.
+/// Dumps as the plan says. `stream`: where a core alone goes that is to go to standard output, or is sealed.
 ///
 /// # Errors
 /// Nothing was dumped; or a core could not be written to its end, and then the failure says what there is of it.
@@ -62,7 +62,7 @@ pub fn run(plan: &DumpPlan, stream: &mut dyn Write, job: &Job) -> Result<Outcome
         }
         Destination::File(path) => alone::to_file(plan, &subject, freezing, &path, job)
             .map(|done| Outcome::File(path, Box::new(done))),
-        Destination::Stream => alone::to_stream(plan, &subject, freezing, stream, job)
+        Destination::Stream(_) => alone::to_stream(plan, &subject, freezing, stream, job)
             .map(|done| Outcome::Stream(Box::new(done))),
     }
 }

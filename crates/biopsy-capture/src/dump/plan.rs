@@ -33,6 +33,8 @@ pub struct DumpPlan {
     pub collapse: bool,
     /// Where it goes: a folder, a bundle, a core alone, by its name; `None`: a folder named after the target and the time.
     pub output: Option<PathBuf>,
+    /// The core alone goes through the stream, and whoever has that seals it into this file.
+    pub sealed: Option<PathBuf>,
     /// A sparse core that is not compressed.
     pub raw: bool,
     /// Level of zstd; `None`: the usual one.

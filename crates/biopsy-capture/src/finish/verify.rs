@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use biopsy_recording::{Limits, Packed, RecordingFolder, layout, timeline};
 use biopsy_redact::Redactor;
 use biopsy_redact::verify::{Finding, Verifier};
+use biopsy_sys::memory_folder::is_by_descriptor;
 
 use crate::failure::{Failure, FailureKind};
 use crate::job::Job;
@@ -118,8 +119,10 @@ fn refusal(folder: &Path, findings: Vec<Finding>) -> Option<Failure> {
     let more = findings.len().saturating_sub(shown.len());
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!("no bundle was made: the check for secrets found {}{more}", shown.join("; "));
-    let hint = format!("the recording is kept in `{}`; it is not safe to share", folder.display());
-    Some(Failure::new(FailureKind::Secrets, message).with_hint(Some(hint)))
+    let kept = || format!("the recording is kept in `{}`; it is not safe to share", folder.display());
+    // What is in memory alone goes with this process.
+    let hint = (!is_by_descriptor(folder)).then(kept);
+    Some(Failure::new(FailureKind::Secrets, message).with_hint(hint))
 }
 
 /// Bytes of all files of a recording.

@@ -152,8 +152,16 @@ pub(super) async fn begin(
         None => {
             let (id, object) = (encode(random::<16>()), encode(random::<16>()));
             let path = lab.storage.place(&object);
+            // What was promised to others is not free any more, though nothing of it may be there yet.
+            let (promised,): (i64,) = sqlx::query_as(
+                "SELECT CAST(COALESCE(SUM(length - at), 0) AS BIGINT) FROM uploads WHERE state = 'open'",
+            )
+            .fetch_one(&mut *within)
+            .await?;
+            let wanted =
+                length.unsigned_abs().saturating_add(promised.unsigned_abs()).saturating_add(RESERVE);
             let folder = path.parent().unwrap_or(&path);
-            if free_bytes(folder).is_some_and(|free| free < length.unsigned_abs().saturating_add(RESERVE)) {
+            if free_bytes(folder).is_some_and(|free| free < wanted) {
                 return Err(Refusal::NoRoom);
             }
             storage::make(&path).map_err(LabError::io("make", &path))?;

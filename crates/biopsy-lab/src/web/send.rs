@@ -19,7 +19,7 @@ pub(super) async fn page() -> Response {
         "a request",
         "<h1>This is a request for evidence</h1><p>Run this where the server is, with the whole link in quotes:</p>\
          <pre>biopsy send --request 'LINK'</pre><p>It shows who asks, for what, and who will be able to read it, before anything is \
-         recorded or sent.</p><script type=\"module\" src=\"/send.js\"></script>",
+         recorded or sent. There is no biopsy on that server? <a href=\"/program\">The program</a> is one file.</p><script type=\"module\" src=\"/send.js\"></script>",
     );
     page.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     page

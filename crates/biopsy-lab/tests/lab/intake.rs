@@ -142,6 +142,26 @@ fn pieces_that_lie_are_not_taken() {
 }
 
 #[test]
+fn room_is_promised_once() {
+    let lab = Running::start();
+    let stat = rustix::fs::statvfs(lab.folder.path()).unwrap();
+    // Twice as much as is there, whatever others do to the disk meanwhile.
+    let most = stat.f_bavail.saturating_mul(stat.f_frsize) * 2 / 3;
+    let begin = |link: &Link, signer: &Signer| {
+        let path = format!("/api/uploads?request={}", link.id);
+        raw(link, "POST", &path, signer, &[("upload-length", &most.to_string())], Some(&[])).status
+    };
+    let (first, second) = (lab.ask_for("1", 3600, most), lab.ask_for("2", 3600, most));
+    let (one, other) = (Signer::generate(), Signer::generate());
+    assert_eq!(begin(&first, &one), 201);
+    assert_eq!(begin(&second, &other), 507, "nothing of the first is there yet, and its room is taken");
+    assert_eq!(begin(&first, &one), 201, "who has a place keeps it");
+    // With the first case, its place goes.
+    lab.wait_for(delete::case(&lab.lab, "1", "test", "why not")).unwrap();
+    assert_eq!(begin(&second, &other), 201);
+}
+
+#[test]
 fn a_whole_that_is_another_than_was_said_is_refused() {
     let lab = Running::start();
     let link = lab.ask("4711");

@@ -307,5 +307,12 @@ fn whoever_has_no_biopsy_gets_one_and_its_digest() {
     let own = biopsy_deliver::state::hexadecimal(&Sha256::digest(page.body.as_bytes()));
     assert_eq!(digest, format!("{own}  biopsy\n"));
     assert_eq!(browser.get("/biopsy.sig").status, 404, "nobody has signed it");
+    let told = browser.get("/program");
+    assert!(told.status == 200 && told.body.contains(&own), "{told:?}");
+    assert!(told.body.contains("curl -fO LAB/biopsy") && told.body.contains("no signature"), "{told:?}");
+    let signed = lab.path("signed");
+    std::fs::write(&signed, b"\x7fELF and so on").unwrap();
+    std::fs::write(lab.path("signed.sig"), "untrusted comment").unwrap();
+    assert!(Program::read(&signed).unwrap().page().contains("minisign -Vm biopsy"));
     assert!(Program::read(&lab.path("lab.keys/signing")).is_err(), "a key is no program");
 }

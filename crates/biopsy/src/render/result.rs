@@ -6,6 +6,7 @@ use biopsy_analyze::Diagnosis;
 use biopsy_capture::words::size;
 use biopsy_capture::{Failure, HandedOver};
 use biopsy_model::printable::printable;
+use biopsy_sys::memory_folder::is_by_descriptor;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -32,6 +33,10 @@ pub(crate) fn report(diagnosis: &Diagnosis) -> Option<Box<RawValue>> {
 
 /// Where a recording with its report is, and what opens it.
 pub(crate) fn place(made: &HandedOver) -> String {
+    // In memory, until it is sealed: no name of it is of use to anybody.
+    if is_by_descriptor(&made.path) {
+        return String::new();
+    }
     let (path, size) = (printable(&made.path.to_string_lossy()), size(made.bytes));
     if made.is_bundle {
         format!("{path} ({size}): report.html in it opens in any browser\n")

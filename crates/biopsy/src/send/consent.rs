@@ -7,7 +7,6 @@ use biopsy_deliver::{Link, Request};
 use biopsy_model::printable::printable;
 use jiff::Timestamp;
 
-use super::seal::target;
 use biopsy_cli::SendArgs;
 use biopsy_foreground::out;
 
@@ -16,8 +15,9 @@ pub(super) fn plan(
     args: &SendArgs,
     link: &Link,
     request: &Request,
+    target: Option<&str>,
     is_report: bool,
-) -> Result<Vec<String>, Failure> {
+) -> Vec<String> {
     let expires = Timestamp::from_second(request.expires).map(|time| time.to_string()).unwrap_or_default();
     let mut lines = vec![
         format!("who asks      {} (its signature is the one the link names: {})", request.lab, link.signer),
@@ -29,7 +29,7 @@ pub(super) fn plan(
             lines.push(format!("you send      the report on `{}`; the file stays here", file.display()))
         }
         Some(file) => lines.push(format!("you send      `{}`", file.display())),
-        None => lines.push(format!("you record    {}", target(args, request)?)),
+        None => lines.push(format!("you record    {}", target.unwrap_or_default())),
     }
     for reader in &request.readers {
         lines.push(format!("readable by   {} ({})", reader.name, reader.key));
@@ -45,7 +45,7 @@ pub(super) fn plan(
         ));
     }
     // Names come from the lab: none of them may look like a line of ours.
-    Ok(lines.iter().map(|line| printable(line)).collect())
+    lines.iter().map(|line| printable(line)).collect()
 }
 
 /// Shows it, and asks.

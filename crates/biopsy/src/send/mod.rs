@@ -1,7 +1,9 @@
 //! `biopsy send`: from a link or a key to a sealed file, and to whoever asked for it.
 
 mod consent;
+mod policy;
 mod seal;
+mod until_sealed;
 mod way;
 
 use biopsy_cli::SendArgs;
@@ -17,6 +19,7 @@ use biopsy_foreground::Screen;
 use biopsy_foreground::interrupt;
 use biopsy_foreground::out;
 use biopsy_terminal::terminal::ColorChoice;
+use until_sealed::UntilSealed;
 
 /// Runs `biopsy send`.
 pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure> {
@@ -31,6 +34,8 @@ pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure>
         return Err(Failure::new(FailureKind::Usage, message)
             .with_hint(Some("ask for a link with https; `--plain-http` uses it all the same")));
     }
+    let policies = policy::Policies::read(args)?;
+    policies.check_link(link)?;
     let parcel = way::parcel(args, link)?;
     // What was begun goes on with the key that began it.
     let (begun, signer) = match parcel.begun(link).map_err(way::not_sendable)? {
@@ -56,7 +61,7 @@ pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure>
         }
         None => {
             let request = sender.request(&mut |progress| watch.shows(progress)).map_err(way::failure)?;
-            begin(args, link, &request, &parcel, sender.signer(), &job, &screen, color)?
+            begin(args, link, &request, &policies, &parcel, sender.signer(), &job, &screen, color)?
         }
     };
     let receipt = sender
@@ -79,6 +84,7 @@ fn begin(
     args: &SendArgs,
     link: &Link,
     request: &Request,
+    policies: &policy::Policies,
     parcel: &Parcel,
     signer: &Signer,
     job: &Job,
@@ -88,13 +94,20 @@ fn begin(
     let recipients =
         request.recipients().map_err(|error| Failure::from_error(FailureKind::Delivery, &error))?;
     let is_report = args.report_only || request.recipe.kind == Kind::Report;
-    let plan = consent::plan(args, link, request, is_report)?;
+    let target = if args.file.is_none() { Some(seal::target(args, request)?) } else { None };
+    policies.check(link, request, target.as_deref(), is_report)?;
+    let mut plan = consent::plan(args, link, request, target.as_deref(), is_report);
+    let until = target.is_some().then(|| UntilSealed::choose(args.on_disk));
+    plan.extend(until.iter().map(|until| until.line(parcel)).chain(policies.lines()));
     consent::ask(&plan, args.yes)?;
     let sealed = parcel.sealed();
-    let done = match &args.file {
-        Some(file) if is_report => seal::report(file, sealed, &recipients)?,
-        Some(file) => seal::file(file, sealed, &recipients)?,
-        None => seal::recording(args, request, parcel, &recipients, job, screen, color)?,
+    let done = match (&args.file, until) {
+        (Some(file), _) if is_report => seal::report(file, sealed, &recipients)?,
+        (Some(file), _) => seal::file(file, sealed, &recipients)?,
+        (None, until) => {
+            let until = until.unwrap_or_else(|| UntilSealed::choose(args.on_disk));
+            seal::recording(args, request, parcel, until, &recipients, job, screen, color)?
+        }
     };
     let mut state = State::new(link, signer, done.bytes, done.sha256, plan);
     state.contact.clone_from(&args.tell);

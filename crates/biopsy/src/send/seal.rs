@@ -12,6 +12,7 @@ use biopsy_report::{Mask, render_markdown};
 use biopsy_seal::{Recipient, SealError, Sealed, seal_file};
 use clap::Parser;
 
+use super::until_sealed::UntilSealed;
 use crate::commands::input::diagnose;
 use biopsy_cli::CaptureArgs;
 use biopsy_cli::SendArgs;
@@ -87,10 +88,12 @@ struct Capturing {
 }
 
 /// Records what the request asks for, seals it, and removes what is not sealed.
+#[expect(clippy::too_many_arguments, reason = "the outline of the verb: each is used once")]
 pub(super) fn recording(
     args: &SendArgs,
     request: &Request,
     parcel: &Parcel,
+    until: UntilSealed,
     recipients: &[Recipient],
     job: &Job,
     screen: &Arc<Screen>,
@@ -101,13 +104,16 @@ pub(super) fn recording(
         return Err(Failure::new(FailureKind::Usage, message)
             .with_hint(Some("`biopsy send FILE --to LINK` sends it".to_owned())));
     }
-    let bundle = parcel.bundle();
+    let bundle = until.bundle(parcel);
     let seconds = format!("{}s", request.recipe.seconds());
     let target = target(args, request)?;
     let mut words: Vec<OsString> = ["capture", "--for", &seconds, "--output"].map(Into::into).into();
     words.push(bundle.clone().into());
     if request.recipe.kind == Kind::Hang {
         words.push("--stacks".into());
+    }
+    if let Some(megabytes) = until.most_megabytes() {
+        words.extend(["--max-size".into(), megabytes.to_string().into()]);
     }
     words.push(target.into());
     let capturing = Capturing::try_parse_from(words)
@@ -119,8 +125,8 @@ pub(super) fn recording(
         return Err(Failure::new(FailureKind::Stopped, message));
     }
     let done = file(&bundle, parcel.sealed(), recipients)?;
-    if let Err(error) = std::fs::remove_file(&bundle) {
-        out::say(format_args!("`{}` is not sealed, and could not be removed: {error}", bundle.display()));
+    if let Some(sentence) = until.remove(&bundle) {
+        out::say(sentence);
     }
     Ok(done)
 }
