@@ -1,5 +1,7 @@
 //! A small assembly made by hand, whole and damaged.
 
+pub(crate) mod made;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
