@@ -1,6 +1,7 @@
 //! A small assembly made by hand, whole and damaged.
 
 pub(crate) mod made;
+mod tables;
 
 use std::sync::Arc;
 
