@@ -16,7 +16,7 @@ const BLOCKS: usize = 1 << 16;
 /// Entries of one block.
 const ENTRIES: u64 = 1 << 20;
 /// Entries that are followed while looking, of all lists and on all ways together: real lists have some hundred, and two ways.
-const FOLLOWED: usize = 1 << 18;
+const FOLLOWED: usize = 1 << 17;
 
 impl Runtime<'_> {
     /// All assemblies that are loaded.
