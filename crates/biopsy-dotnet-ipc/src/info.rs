@@ -92,4 +92,22 @@ mod tests {
             let _ = parse(form, &bytes);
         }
     }
+
+    #[test]
+    fn an_answer_that_is_cut_anywhere_is_refused() {
+        for form in 1..=3 {
+            let whole = payload(form);
+            // What follows the third form is of a later one.
+            let needed = whole.len() - if form == 3 { 4 } else { 0 };
+            for cut in 0..needed {
+                assert!(parse(form, &whole[..cut]).is_err(), "form {form}, {cut} bytes");
+            }
+            let info = parse(form, &whole[..needed]).unwrap();
+            assert_eq!((info.pid, info.command_line.as_str()), (17, "dotnet App.dll"));
+            assert_eq!((info.os.as_str(), info.arch.as_str()), ("Linux", "x64"));
+            let mut cookie = [0; 16];
+            (cookie[0], cookie[8]) = (1, 2);
+            assert_eq!(info.cookie, cookie);
+        }
+    }
 }

@@ -194,4 +194,52 @@ mod tests {
         let (command, payload) = encode(&config, 2);
         assert_eq!(wire::encode(command, &payload).unwrap()[28], 1);
     }
+
+    #[test]
+    fn filters_and_providers_are_written_one_after_the_other() {
+        let mut config = config();
+        let tail = |config: &SessionConfig, form: u8, bytes: usize| {
+            let (command, payload) = encode(config, form);
+            let whole = wire::encode(command, &payload).unwrap();
+            whole[whole.len() - bytes..].to_vec()
+        };
+        for (filter, wanted) in [
+            (None, vec![0, 0, 0, 0, 0]),
+            (Some(EventFilter::Only(vec![7])), vec![1, 1, 0, 0, 0, 7, 0, 0, 0]),
+            (Some(EventFilter::Only(Vec::new())), vec![1, 0, 0, 0, 0]),
+            (Some(EventFilter::Without(vec![1, 2])), vec![0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0]),
+        ] {
+            config.providers[0].filter = filter;
+            assert_eq!(tail(&config, 5, wanted.len()), wanted);
+        }
+        // Levels are numbers; a provider without arguments has none, which is a length of 0.
+        for (level, number) in [(EventLevel::LogAlways, 0), (EventLevel::Error, 2), (EventLevel::Verbose, 5)]
+        {
+            config.providers = vec![Provider::new("Q", u64::MAX, level)];
+            let wanted =
+                [vec![0xff; 8], vec![number, 0, 0, 0, 2, 0, 0, 0, 0x51, 0, 0, 0, 0, 0, 0, 0]].concat();
+            assert_eq!(tail(&config, 4, wanted.len()), wanted);
+        }
+        config.providers = vec![Provider::new("Q", 0, EventLevel::Error); 3];
+        assert_eq!(tail(&config, 1, 3 * 24 + 4)[..4], [3, 0, 0, 0]);
+    }
+
+    #[test]
+    fn stacks_and_kinds_of_rundown_are_asked_for_where_the_form_can_say_them() {
+        let asked = |form: u8, at: usize, rundown: Rundown, stacks: bool| {
+            let (command, payload) = encode(&SessionConfig { rundown, stacks, ..config() }, form);
+            let bytes = wire::encode(command, &payload).unwrap();
+            (bytes[at..at + 8].to_vec(), bytes[at + 8])
+        };
+        for (form, at) in [(4, 28), (5, 32), (6, 32)] {
+            let keywords = Rundown::Keywords(0x1122);
+            assert_eq!(asked(form, at, keywords, true), (0x1122_u64.to_le_bytes().to_vec(), 1));
+            assert_eq!(asked(form, at, Rundown::None, false), (vec![0; 8], 0));
+        }
+        // A flag in place of the kinds.
+        let (bytes, _) = asked(3, 28, Rundown::Keywords(0x1122), true);
+        assert_eq!(bytes[..2], [1, 1]);
+        let (bytes, _) = asked(3, 28, Rundown::None, false);
+        assert_eq!(bytes[..2], [0, 0]);
+    }
 }

@@ -203,4 +203,64 @@ mod tests {
             let _ = read_string(&mut Cursor::new(&bytes), "text");
         }
     }
+
+    /// Everything but the reserved bytes says something; a byte that is another one is refused or says something else.
+    #[test]
+    fn each_byte_of_a_head_counts() {
+        let good = *b"DOTNET_IPC_V1\0\x18\x01\xff\x00\x00\x00";
+        let head = parse_head(&good).unwrap();
+        assert_eq!(head, AnswerHead { is_error: false, payload: 0x118 - HEADER_BYTES });
+        for at in 0..HEADER_BYTES {
+            let mut other = good;
+            other[at] ^= 0x5a;
+            let parsed = parse_head(&other);
+            match at {
+                0..14 => assert_eq!(parsed.unwrap_err().field, "magic", "{at}"),
+                14 | 15 => assert_ne!(parsed.unwrap(), head, "{at}"),
+                16 | 17 => assert_eq!(parsed.unwrap_err().field, "command", "{at}"),
+                _ => assert_eq!(parsed.unwrap(), head, "{at}"),
+            }
+        }
+        for size in 0..HEADER_BYTES as u16 {
+            let mut short = good;
+            short[14..16].copy_from_slice(&size.to_le_bytes());
+            assert_eq!(parse_head(&short).unwrap_err().field, "size", "{size}");
+        }
+    }
+
+    #[test]
+    fn texts_are_as_long_as_they_say_and_what_is_no_text_is_replaced() {
+        let read = |units: &[u16], count: u32| {
+            let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+            let whole = [&count.to_le_bytes()[..], &bytes].concat();
+            let mut cursor = Cursor::new(&whole);
+            read_string(&mut cursor, "text").map(|text| (text, cursor.remaining()))
+        };
+        for (units, count, wanted, rest) in [
+            (&[][..], 0, "", 0),
+            (&[0x41, 0], 2, "A", 0),
+            // Without a zero at the end, with one in the middle, and with more behind it.
+            (&[0x41, 0x42], 2, "AB", 0),
+            (&[0x41, 0, 0x42, 0], 4, "A\0B", 0),
+            (&[0x41, 0, 0x42], 2, "A", 2),
+            (&[0xd83e, 0xddea, 0], 3, "\u{1f9ea}", 0),
+            (&[0xd83e, 0x41, 0], 3, "\u{fffd}A", 0),
+        ] {
+            assert_eq!(read(units, count), Ok((wanted.to_owned(), rest)), "{units:x?}");
+        }
+        for count in [2, 0x8000_0000, u32::MAX] {
+            let error = read(&[0x41], count).unwrap_err();
+            let kind = ReadErrorKind::OverLimit { claimed: count.into(), limit: 1 };
+            assert_eq!((error.field, error.kind), ("text", kind));
+        }
+    }
+
+    #[test]
+    fn a_command_may_be_as_long_as_its_size_can_say() {
+        let of = |bytes: usize| encode(commands::COLLECT_4, &Payload(vec![7; bytes]));
+        let most = usize::from(u16::MAX) - HEADER_BYTES;
+        let longest = of(most).unwrap();
+        assert_eq!((longest.len(), &longest[14..16]), (usize::from(u16::MAX), &[0xff, 0xff][..]));
+        assert!(of(most + 1).is_none());
+    }
 }

@@ -6,12 +6,14 @@ use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError
 #[derive(Debug, Default)]
 pub(crate) struct MadeUp {
     pub(crate) areas: Vec<(u64, Vec<u8>)>,
-    facts: ProcessFacts,
+    pub(crate) mappings: Vec<Mapping>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) facts: ProcessFacts,
 }
 
 impl MadeUp {
     pub(crate) fn new(areas: Vec<(u64, Vec<u8>)>) -> Self {
-        Self { areas, facts: ProcessFacts::default() }
+        Self { areas, ..Self::default() }
     }
 
     /// Writes a number of 8 bytes, if all of it lies in an area.
@@ -45,11 +47,11 @@ impl Image for MadeUp {
     }
 
     fn mappings(&self) -> &[Mapping] {
-        &[]
+        &self.mappings
     }
 
     fn threads(&self) -> &[Thread] {
-        &[]
+        &self.threads
     }
 
     fn modules(&self) -> &[ImageModule] {

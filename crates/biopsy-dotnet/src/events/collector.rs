@@ -221,7 +221,9 @@ impl State {
                 self.pool.push(ThreadPoolEvent { time, threads: Some(change.threads), kind });
             }),
             Kind::JittingStarted => MethodLoad::read_jitting(payload).map(|method| {
-                self.compiling.insert(tid, (method, time));
+                if self.compiling.len() < self.limits.open || self.compiling.contains_key(&tid) {
+                    self.compiling.insert(tid, (method, time));
+                }
             }),
             Kind::MethodLoad => MethodLoad::read(payload).map(|method| self.method(time, tid, method)),
             Kind::AssemblyLoad => AssemblyLoaded::read(version, payload).map(|assembly| {

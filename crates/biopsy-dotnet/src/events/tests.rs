@@ -1,5 +1,7 @@
 //! Events that the writer of test streams makes, collected.
 
+mod decoded;
+
 use super::{Collector, Limits};
 use crate::nettrace::write::{EventRow, Writer, text16};
 use crate::nettrace::{self, EventMetadata, Field, FieldType, Reader};

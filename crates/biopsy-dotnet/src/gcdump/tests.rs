@@ -136,3 +136,90 @@ proptest! {
         let _ = read(&bytes);
     }
 }
+
+/// A file with one object of type `A`, and what stands behind the graph.
+fn with_trailer(version: u32, trailer: &[u8]) -> Vec<u8> {
+    let string = |text: &str| [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat();
+    let object = |name: &str, version: u32| {
+        [&[4, 4, 1][..], &version.to_le_bytes(), &[0; 4], &string(name), &[6]].concat()
+    };
+    let mut bytes =
+        [string(MAGIC), object(HEAP_DUMP, version), object(MEMORY_GRAPH, 1), vec![0; 12]].concat();
+    bytes.extend([&1u32.to_le_bytes()[..], &string("A"), &8u32.to_le_bytes(), &string("")].concat());
+    bytes.extend([&1u32.to_le_bytes()[..], &[0; 4], &2u32.to_le_bytes(), &[0, 0]].concat());
+    bytes.extend([&1u32.to_le_bytes()[..], &0x1000u64.to_le_bytes()].concat());
+    bytes.extend([tag::END_OBJECT]);
+    bytes.extend(trailer);
+    bytes
+}
+
+/// Log, time, machine, process, pid, sizes.
+fn process(ticks: i64) -> Vec<u8> {
+    let string = |text: &str| [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat();
+    [
+        &string("log")[..],
+        &ticks.to_le_bytes(),
+        &string("host"),
+        &string("shop"),
+        &7u32.to_le_bytes(),
+        &[0; 16],
+    ]
+    .concat()
+}
+
+#[test]
+fn what_stands_behind_the_graph_is_read_in_every_version() {
+    let ticks = TICKS_OF_1970 + 1000 * TICKS_PER_SECOND;
+    let named = |object: &[u8]| [&[tag::BEGIN_OBJECT, tag::BEGIN_OBJECT, 1][..], object].concat();
+    let kind = |version: u32, name: &str| {
+        [&version.to_le_bytes()[..], &[0; 4], &(name.len() as u32).to_le_bytes(), name.as_bytes(), &[6]]
+            .concat()
+    };
+    // The first segment says what they are, the second refers to it; of version 0 they are shorter.
+    let heap = |version: u32| {
+        let ends = if version == 0 { 48 } else { 56 };
+        let first = [named(&kind(version, "Segment")), vec![0; ends], vec![6]].concat();
+        let second =
+            [vec![tag::BEGIN_OBJECT, tag::OBJECT_REFERENCE, 0, 0, 0, 0], vec![0; ends], vec![6]].concat();
+        [named(&kind(0, "DotNetHeapInfo")), vec![0; 8], 2u32.to_le_bytes().to_vec(), first, second, vec![6]]
+            .concat()
+    };
+    let tool = |tool: &str| {
+        [&[0; 4][..], &[tag::STRING], &(tool.len() as u32).to_le_bytes(), tool.as_bytes()].concat()
+    };
+    let java_script = [named(&kind(0, "JSHeapInfo")), vec![6]].concat();
+    for (version, trailer, pid, tool, is_whole) in [
+        (4, vec![0; 25], 0, "", true),
+        (5, [vec![0; 25], process(ticks)].concat(), 7, "", true),
+        (8, [vec![0; 9], vec![1, 1], process(ticks), tool("t 1")].concat(), 7, "t 1", true),
+        (10, [vec![0; 9], java_script.clone(), vec![1], process(ticks), tool("t")].concat(), 7, "t", true),
+        (10, [vec![0; 9], vec![1], heap(0), process(ticks), tool("t")].concat(), 7, "t", true),
+        (10, [vec![0; 9], vec![1], heap(1), process(ticks), tool("t")].concat(), 7, "t", true),
+        // A tag that nobody knows; sizes of segments that are not told.
+        (10, [vec![0; 9], vec![1, 1], process(ticks), vec![0, 0, 0, 0, 77]].concat(), 7, "", true),
+        (10, [vec![0; 9], vec![9], process(ticks)].concat(), 0, "", false),
+        (10, [vec![0; 9], vec![1, 1], process(ticks)[..20].to_vec()].concat(), 0, "", false),
+    ] {
+        let dump = read(&with_trailer(version, &trailer)).expect("the graph is there");
+        assert_eq!(dump.graph.len(), 1);
+        assert_eq!(
+            (dump.pid, dump.tool.as_str(), dump.incomplete.is_none()),
+            (pid, tool, is_whole),
+            "{version}"
+        );
+        if pid == 7 {
+            assert_eq!((dump.process_name.as_str(), dump.local_unix_seconds), ("shop", Some(1000)));
+        }
+    }
+    let whole = with_trailer(10, &[vec![0; 9], vec![1], heap(1), process(0), tool("t")].concat());
+    assert_eq!(read(&whole).unwrap().local_unix_seconds, None);
+    let graph = with_trailer(10, &[]).len();
+    for cut in 0..whole.len() {
+        match read(&whole[..cut]) {
+            Ok(dump) => {
+                assert!(cut + 1 >= graph && (dump.incomplete.is_some() || cut + 6 >= whole.len()), "{cut}")
+            }
+            Err(_) => assert!(cut < graph, "{cut}"),
+        }
+    }
+}

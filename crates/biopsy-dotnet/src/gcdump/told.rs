@@ -16,8 +16,12 @@ pub const PROVIDER: &str = "Microsoft-Windows-DotNETRuntime";
 /// Keywords `GC`, `Type`, `GCHeapDump`, `GCHeapCollect`, `GCHeapAndTypeNames`.
 pub const KEYWORDS: u64 = 0x198_0001;
 
-/// Most references that are put in for lost events, and most objects: what fits the graph.
+/// Most objects: what fits the graph.
 const MOST_NODES: usize = 1 << 31;
+/// Most references that are put in for lost events, each of 8 bytes: those of some 5,000 lost events.
+const MOST_PUT_IN: u64 = 1 << 25;
+/// Bytes of a reference in an event.
+const EDGE_BYTES: usize = 12;
 /// `HandleKind`-independent flag of a root: it does not keep its object alive.
 const ROOT_WEAK: u32 = 1;
 const ROOT_INTERIOR: u32 = 4;
@@ -72,6 +76,10 @@ pub struct HeapListener {
     next_edge: u32,
     /// Most entries of an event so far: full events have this many.
     most_edges: u32,
+    /// References that were put in for lost events so far.
+    put_in: u64,
+    /// More were lost than were put in: nobody knows whose those behind are.
+    is_shifted: bool,
     completeness: Completeness,
 }
 
@@ -247,13 +255,17 @@ impl HeapListener {
         let lost = index.saturating_sub(self.next_edge);
         self.completeness.lost_edge_events += u64::from(lost);
         self.next_edge = index.saturating_add(1);
+        // What is claimed and not there is no measure of what was lost.
+        let whole = u32::try_from(cursor.remaining() / EDGE_BYTES).unwrap_or(u32::MAX);
+        self.most_edges = self.most_edges.max(count.min(whole));
         // Events are full but for the last: so many references are missing, and those behind stay with their objects.
-        if u64::from(lost) * u64::from(self.most_edges) < MOST_NODES as u64 {
-            for _ in 0..lost * self.most_edges.max(count) {
-                self.builder.push_edge(Avma(0));
-            }
+        let missing = u64::from(lost) * u64::from(self.most_edges);
+        if self.put_in + missing <= MOST_PUT_IN {
+            self.put_in += missing;
+            (0..missing).for_each(|_| self.builder.push_edge(Avma(0)));
+        } else {
+            self.is_shifted = true;
         }
-        self.most_edges = self.most_edges.max(count);
         for _ in 0..count {
             self.builder.push_edge(Avma(cursor.u64("Value")?));
             cursor.u32("ReferencingFieldID")?;
@@ -266,9 +278,9 @@ impl HeapListener {
     /// # Errors
     /// Never, as nothing is spilled.
     pub fn finish(self) -> std::io::Result<ToldHeap> {
-        let Self { mut builder, roots, dependents, mut completeness, pause, .. } = self;
+        let Self { mut builder, roots, dependents, mut completeness, pause, is_shifted, .. } = self;
         completeness.edge_imbalance = i64::try_from(builder.missing_edges()).unwrap_or(i64::MAX);
-        if completeness.lost_node_events > 0 {
+        if completeness.lost_node_events > 0 || is_shifted {
             builder.forget_edges();
         }
         let (mut graph, _, dangling) = builder.finish()?;
@@ -356,5 +368,132 @@ mod tests {
         assert!(!told.completeness.is_whole());
         assert_eq!(told.graph.references(ObjectIndex(1)).unwrap(), []);
         assert_eq!(told.graph.references(ObjectIndex(2)).unwrap(), [ObjectIndex(0)]);
+    }
+
+    /// Numbers of events that claim more than there is must not become references.
+    #[test]
+    fn lost_references_that_are_only_claimed_take_no_memory() {
+        let edges = |index: u64, count: u64| numbers(&[(index, 4), (count, 4), (0, 2), (0x1000, 8), (0, 4)]);
+        let hear = |payloads: &[Vec<u8>]| {
+            let mut listener = HeapListener::new();
+            listener.nodes(&mut Cursor::new(&numbers(&node(0, 0x1000, 2)))).unwrap();
+            for payload in payloads {
+                let _ = listener.edges(&mut Cursor::new(payload));
+            }
+            listener
+        };
+        // The first that comes has a number near the end, and claims four billion references.
+        for (index, count) in [(u32::MAX, 1), (u32::MAX, u32::MAX), (1 << 26, 1), (1, u32::MAX)] {
+            let listener = hear(&[edges(index.into(), count.into())]);
+            assert!(listener.put_in <= MOST_PUT_IN, "{index} {count}: {}", listener.put_in);
+            assert_eq!(listener.completeness.lost_edge_events, u64::from(index));
+        }
+        // All events together put in no more than that.
+        let mut listener = hear(&[edges(5, 1)]);
+        assert_eq!((listener.put_in, listener.is_shifted), (5, false));
+        listener.put_in = MOST_PUT_IN - 1;
+        listener.edges(&mut Cursor::new(&edges(8, 1))).unwrap();
+        assert!(listener.put_in < MOST_PUT_IN && listener.is_shifted);
+        // Nobody knows whose the references behind are: none is anybody's.
+        let told = listener.finish().unwrap();
+        assert_eq!((told.graph.len(), told.graph.edge_count()), (1, 0));
+        assert!(!told.completeness.is_whole());
+    }
+
+    #[test]
+    fn roots_statics_and_dependents_are_told_with_what_they_hold() {
+        let mut listener = HeapListener::new();
+        hear(&mut listener, 1, &[(5, 4), (2, 4), (1, 4), (0, 4)]);
+        hear(&mut listener, 18, &node(0, 0x1000, 0));
+        hear(&mut listener, 18, &node(1, 0x2000, 0));
+        let root = |object: u64, kind: u64, flags: u64| {
+            vec![(0, 4), (1, 4), (0, 2), (object, 8), (kind, 1), (flags, 4), (0x9000, 8)]
+        };
+        for (object, kind, flags) in [
+            (0x1000, 0, 0),
+            (0x1000, 1, 0),
+            (0x1000, 2, 2),
+            (0x1000, 7, 0),
+            // Inside of an object; weak; nothing; of no object.
+            (0x1008, 0, 4),
+            (0x1000, 2, 1),
+            (0, 0, 0),
+            (0x1008, 0, 0),
+        ] {
+            hear(&mut listener, 16, &root(object, kind, flags));
+        }
+        let field = |flags: u64, object: u64| vec![(7, 8), (object, 8), (0, 8), (flags, 4), (65, 2), (0, 2)];
+        let statics = [vec![(2, 4), (0, 8), (0, 2)], field(1, 0x2000), field(0, 0)].concat();
+        hear(&mut listener, 38, &statics);
+        hear(&mut listener, 17, &[(0, 4), (1, 4), (0, 2), (0x1000, 8), (0x2000, 8), (0, 8)]);
+        hear(&mut listener, 17, &[(1, 4), (1, 4), (0, 2), (0x1000, 8), (0x3000, 8), (0, 8)]);
+        let graph = listener.finish().unwrap().graph;
+        let mut roots: Vec<_> =
+            graph.roots().iter().map(|root| (root.kind, root.object.0, root.is_interior)).collect();
+        roots.sort();
+        let mut wanted = [
+            (RootKind::Stack, 0, false),
+            (RootKind::FinalizerQueue, 0, false),
+            (RootKind::Other, 0, false),
+            (RootKind::Other, 0, false),
+            (RootKind::Stack, 0, true),
+            (RootKind::ThreadStatic, 1, false),
+        ];
+        wanted.sort();
+        assert_eq!(roots, wanted);
+        assert_eq!(graph.dependents(), [(ObjectIndex(0), ObjectIndex(1))]);
+    }
+
+    #[test]
+    fn only_a_full_collection_that_blocks_is_the_one() {
+        for (generation, kind, is_it) in [(2, 0, true), (2, 2, true), (1, 0, false), (2, 1, false)] {
+            let mut listener = HeapListener::new();
+            hear(&mut listener, 1, &[(5, 4), (generation, 4), (1, 4), (kind, 4)]);
+            // The first counts.
+            hear(&mut listener, 1, &[(6, 4), (2, 4), (1, 4), (0, 4)]);
+            hear(&mut listener, 2, &[(5, 4), (2, 4)]);
+            assert_eq!(listener.is_done(), is_it, "{generation} {kind}");
+            let pause = listener.finish().unwrap().pause;
+            assert_eq!(pause, is_it.then_some(Nanos(10)));
+        }
+    }
+
+    #[test]
+    fn names_of_types_are_cut_and_arrays_have_their_brackets() {
+        let named = |name: &str, flags: u64| {
+            let mut listener = HeapListener::new();
+            hear(&mut listener, 18, &node(0, 0x1000, 0));
+            let units = name.encode_utf16().chain([0]).map(|unit| (unit.into(), 2));
+            let head = [(1, 4), (0, 2), (0x70, 8), (0, 8), (0, 4), (flags, 4), (0x12, 1)];
+            let words: Vec<_> = head.into_iter().chain(units).chain([(0, 4)]).collect();
+            hear(&mut listener, 15, &words);
+            listener.finish().unwrap().graph.types()[0].name.clone()
+        };
+        for (name, flags, shown) in [
+            ("App.Feed", 0, "App.Feed"),
+            ("App.Feed", 8, "App.Feed[]"),
+            ("App.Feed", 8 | 1 << 8, "App.Feed[]"),
+            ("App.Feed", 8 | 3 << 8, "App.Feed[,,]"),
+            ("App.Feed[]", 8, "App.Feed[]"),
+            ("", 0, "?0x70"),
+        ] {
+            assert_eq!(named(name, flags), shown, "{name} {flags:#x}");
+        }
+        assert_eq!(named(&"x".repeat(9000), 0).len(), 4096);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_events_make_a_heap(
+            events in proptest::collection::vec((0u32..40, proptest::collection::vec(proptest::num::u8::ANY, 0..80)), 0..20),
+        ) {
+            let mut listener = HeapListener::new();
+            for (id, payload) in &events {
+                let _ = listener.read(*id, MonoNanos(1), Cursor::new(payload));
+            }
+            proptest::prop_assert!(listener.put_in <= MOST_PUT_IN);
+            let told = listener.finish().unwrap();
+            proptest::prop_assert!(told.graph.roots().iter().all(|root| (root.object.0 as usize) < told.graph.len()));
+        }
     }
 }

@@ -19,6 +19,8 @@ mod lock_object;
 mod on_stacks;
 mod reader_writer;
 mod sync_table;
+#[cfg(test)]
+mod tests;
 mod thin;
 
 use rustc_hash::FxHashMap;

@@ -12,7 +12,7 @@ mod schema;
 mod signature;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use error::MetadataError;
 pub use names::{MethodRow, TypePath, TypeSegment};

@@ -1,5 +1,8 @@
 //! A small assembly made by hand, whole and damaged.
 
+pub(crate) mod made;
+mod tables;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

@@ -1,5 +1,8 @@
 //! Streams written by `super::write`, read back.
 
+mod bounds;
+mod values;
+
 use super::write::{EventRow, Writer, text16};
 use super::{End, EventMetadata, Field, FieldType, Limits, NettraceError, Reader, Value, fuzz_nettrace};
 use biopsy_model::{Avma, MonoNanos, Pid, Tid};

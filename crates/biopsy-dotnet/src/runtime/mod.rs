@@ -37,6 +37,8 @@ mod places;
 mod reader;
 mod relocations;
 mod stub;
+#[cfg(test)]
+pub(crate) mod tests;
 mod thread;
 mod threads;
 mod tier;

@@ -15,6 +15,8 @@ const WORDS: u64 = 16;
 const BLOCKS: usize = 1 << 16;
 /// Entries of one block.
 const ENTRIES: u64 = 1 << 20;
+/// Entries that are followed while looking, of all lists and on all ways together: real lists have some hundred, and two ways.
+const FOLLOWED: usize = 1 << 17;
 
 impl Runtime<'_> {
     /// All assemblies that are loaded.
@@ -36,14 +38,19 @@ fn list(runtime: &Runtime<'_>, limit: usize) -> Result<Vec<Arc<Module>>, Runtime
     let domain = memory.u64(runtime.layout().global("AppDomain")?)?;
     let core = memory.u64(runtime.known.object.at(runtime.places.method_table.module))?;
     let known = runtime.layout().find_field("AppDomain", "DomainAssemblyList").map(u64::from);
-    let at = |place: u64| {
+    let mut left = FOLLOWED;
+    let mut at = |place: u64| {
         let entries = entries(runtime, domain.wrapping_add(place), limit);
         let first = *entries.first()?;
         // Several words of the first entry may lead to its module by chance; the right one leads to a module from each.
-        let ways = ways_to(runtime, first, core).into_iter();
+        let ways = ways_to(runtime, first, core).into_iter().take_while(|_| {
+            let is_affordable = left >= entries.len();
+            left = left.saturating_sub(entries.len());
+            is_affordable
+        });
         ways.map(|way| modules_by(runtime, &entries, way)).max_by_key(Vec::len)
     };
-    if let Some(modules) = known.and_then(at) {
+    if let Some(modules) = known.and_then(&mut at) {
         return Ok(modules);
     }
     // Other lists may hold the core library as well: the longest is the one of all.
@@ -126,7 +133,22 @@ fn ways_to(runtime: &Runtime<'_>, entry: u64, module: u64) -> Vec<Way> {
     ways
 }
 
+#[cfg(test)]
+thread_local! {
+    static FOLLOWED_BY_NOW: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How many entries are followed meanwhile.
+#[cfg(test)]
+pub(super) fn count_followed(look: impl FnOnce()) -> usize {
+    FOLLOWED_BY_NOW.set(0);
+    look();
+    FOLLOWED_BY_NOW.get()
+}
+
 fn follow(runtime: &Runtime<'_>, entry: u64, way: Way) -> Option<u64> {
+    #[cfg(test)]
+    FOLLOWED_BY_NOW.set(FOLLOWED_BY_NOW.get() + 1);
     let memory = runtime.memory();
     let first = memory.u64(entry.wrapping_add(way.0 * 8)).ok()?;
     match way.1 {

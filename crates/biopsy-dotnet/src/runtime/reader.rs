@@ -289,7 +289,7 @@ impl<'i> Runtime<'i> {
             Fixed::Whole(name) => name.into(),
             Fixed::Suffix(suffix) => {
                 let mut name = raw.needs.first().map_or_else(String::new, |need| name_of(need).to_string());
-                name.push_str(&suffix);
+                type_names::push_suffix(&mut name, &suffix);
                 name.into()
             }
             Fixed::Metadata => {

@@ -15,6 +15,8 @@ const ARGUMENTS: u16 = 1024;
 const NAME_BYTES: usize = 16 << 10;
 /// Arguments that could not be read, in a name: each is a `?`. A count beyond that is not believed.
 const UNKNOWN_ARGUMENTS: usize = 8;
+/// Stands for what has no room in a name.
+const CUT: &str = "...";
 
 /// Row of a type that has no room in the 16 bits of 8: it is elsewhere, and never guessed.
 const NO_ROW: u32 = 0xffff;
@@ -226,6 +228,10 @@ pub(super) fn compose(path: &TypePath<'_>, arguments: &[Arc<str>]) -> String {
     let mut name = String::new();
     let mut rest = arguments;
     for (number, segment) in path.iter().enumerate() {
+        if name.len() + segment.namespace.len() + segment.name.len() > NAME_BYTES {
+            name.push_str(CUT);
+            break;
+        }
         if number > 0 {
             name.push('+');
         } else if !segment.namespace.is_empty() {
@@ -255,12 +261,21 @@ pub(super) fn push_arguments(name: &mut String, arguments: &[Arc<str>]) {
             name.push_str(", ");
         }
         if name.len() + argument.len() > NAME_BYTES {
-            name.push_str("...");
+            name.push_str(CUT);
             break;
         }
         name.push_str(argument);
     }
     name.push('>');
+}
+
+/// `[]`, `*`, as long as there is room: a type of types of types, each asked after the one before, has a name as long as the chain.
+pub(super) fn push_suffix(name: &mut String, suffix: &str) {
+    if name.len() + suffix.len() <= NAME_BYTES {
+        name.push_str(suffix);
+    } else if !name.ends_with(CUT) {
+        name.push_str(CUT);
+    }
 }
 
 /// Names of type variables: `T1`, `T2` where the metadata has none.

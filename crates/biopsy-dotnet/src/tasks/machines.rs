@@ -43,6 +43,8 @@ pub(super) struct Pending {
 pub(super) struct Machines {
     pub(super) pending: Vec<Pending>,
     pub(super) methods: Vec<String>,
+    /// Which of them: several types of boxes may be of one method.
+    by_name: FxHashMap<String, u32>,
 }
 
 impl Machines {
@@ -138,9 +140,13 @@ impl Machines {
             fields.iter().filter(|field| field.name.starts_with("<>u__")).filter_map(offset).collect();
         let shown = display_as(&machine_info.name, "MoveNext", Machine::Async);
         let method = shown.strip_suffix(" (async)").unwrap_or(&shown).to_owned();
-        self.methods.push(method);
+        let methods = &mut self.methods;
+        let method = *self.by_name.entry(method).or_insert_with_key(|method| {
+            methods.push(method.clone());
+            methods.len() as u32 - 1
+        });
         let flags = field(method_table, "m_stateFlags").and_then(|offset| offset.checked_add(8));
-        Some(Shape { method: self.methods.len() as u32 - 1, separate, state, awaiters, flags })
+        Some(Shape { method, separate, state, awaiters, flags })
     }
 }
 

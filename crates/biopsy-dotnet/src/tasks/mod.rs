@@ -15,6 +15,8 @@ mod objects;
 mod operations;
 mod queues;
 mod rings;
+#[cfg(test)]
+mod tests;
 
 use crate::graph::Graph;
 use crate::runtime::Runtime;

@@ -1,7 +1,7 @@
 //! Work that waits for the thread pool, timers, requests of a web server.
 
 use biopsy_model::Avma;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::objects::Fields;
 use super::operations::Operations;
@@ -9,7 +9,7 @@ use crate::graph::{Graph, TypeIndex};
 use crate::runtime::Runtime;
 
 /// Segments of a queue, and timers of a list, at most.
-const LINKS: u64 = 10_000_000;
+const LINKS: usize = 10_000_000;
 /// `RequestProcessingStatus` of Kestrel: from handing to the application up to the end of the response.
 const IN_FLIGHT: std::ops::RangeInclusive<u32> = 3..=5;
 
@@ -60,13 +60,8 @@ pub(super) fn count(runtime: &Runtime<'_>, graph: &Graph, operations: &mut Opera
             }
             Some(Kind::TimerQueue) => {
                 for name in ["_shortTimers", "_longTimers"] {
-                    let mut next = fields.reference(object.address, name);
-                    let mut links = 0;
-                    while let Some(timer) = next.filter(|_| links < LINKS) {
-                        operations.timers += 1;
-                        links += 1;
-                        next = fields.reference(timer, "_next");
-                    }
+                    let first = fields.reference(object.address, name);
+                    links(&mut fields, first, "_next", |_, _| operations.timers += 1);
                 }
             }
             Some(Kind::Connection) => {
@@ -91,14 +86,26 @@ fn is_connection(name: &str) -> bool {
 /// Items of a `ConcurrentQueue<T>`: a list of segments, each a ring with positions that only grow.
 fn concurrent_queue(fields: &mut Fields<'_, '_>, queue: Avma) -> u64 {
     let mut items = 0;
-    let mut next = fields.reference(queue, "_head");
-    let mut links = 0;
-    while let Some(segment) = next.filter(|_| links < LINKS) {
-        links += 1;
-        items += segment_items(fields, segment).unwrap_or(0);
-        next = fields.reference(segment, "_nextSegment");
-    }
+    let first = fields.reference(queue, "_head");
+    links(fields, first, "_nextSegment", |fields, segment| {
+        items += segment_items(fields, segment).unwrap_or(0)
+    });
     items
+}
+
+/// Calls `each` for the objects of a list, each once: a list that runs in a circle ends where it is closed.
+fn links<'r, 'i>(
+    fields: &mut Fields<'r, 'i>,
+    first: Option<Avma>,
+    field: &'static str,
+    mut each: impl FnMut(&mut Fields<'r, 'i>, Avma),
+) {
+    let mut seen = FxHashSet::default();
+    let mut next = first;
+    while let Some(object) = next.filter(|object| seen.len() < LINKS && seen.insert(*object)) {
+        each(fields, object);
+        next = fields.reference(object, field);
+    }
 }
 
 fn segment_items(fields: &mut Fields<'_, '_>, segment: Avma) -> Option<u64> {

@@ -146,7 +146,9 @@ impl NoteReader<'_> {
             let mut head = [0; 12 + 8];
             let wanted = usize::try_from(end - at).map_or(head.len(), |rest| rest.min(head.len()));
             let read = self.bytes(at, &mut head[..wanted])?;
+            // A name that is cut is another name, and what it names would be left out without a word.
             let note = NoteHead::of(&head[..read], at)
+                .filter(|_| read == wanted)
                 .ok_or_else(|| format!("the file ends in the note at {at:#x}"))?;
             if note.contents_at.saturating_add(u64::from(note.size)) > end {
                 return Err(format!(
@@ -344,3 +346,6 @@ fn files(contents: &[u8]) -> Vec<FileEntry> {
 fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,14 +29,15 @@ pub(super) fn read(memory: &Memory<'_>, base: u64) -> Option<Vec<(u32, u32)>> {
     let pe = PeFile::parse(&FromAddress { memory, base }, PeLayout::Mapped).ok()?;
     let (header, _) = pe.ready_to_run();
     let at = base.checked_add(header.into()).filter(|_| header != 0)?;
-    if memory.u32(at).ok()? != MAGIC || memory.u32(at + 8).ok()? & COMPONENT != 0 {
+    if memory.u32(at).ok()? != MAGIC || memory.u32(at.wrapping_add(8)).ok()? & COMPONENT != 0 {
         return None;
     }
-    let sections = memory.u32(at + 12).ok()?.min(SECTIONS);
+    let sections = memory.u32(at.wrapping_add(12)).ok()?.min(SECTIONS);
     for number in 0..u64::from(sections) {
-        let section = at + 16 + number * 12;
+        let section = at.wrapping_add(16 + number * 12);
         if memory.u32(section).ok()? == EXCEPTION_INFO {
-            let (rva, size) = (memory.u32(section + 4).ok()?, memory.u32(section + 8).ok()?);
+            let (rva, size) =
+                (memory.u32(section.wrapping_add(4)).ok()?, memory.u32(section.wrapping_add(8)).ok()?);
             return read_table(memory, base, rva, size).ok()?;
         }
     }

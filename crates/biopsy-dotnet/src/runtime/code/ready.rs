@@ -15,6 +15,8 @@ use crate::layout::{Layout, LayoutError};
 const FUNCTIONS: u32 = 4 << 20;
 /// Buckets of the map from functions to methods.
 const BUCKETS: u64 = 4 << 20;
+/// Bytes of a bucket and of an entry of the table of functions: they have 64 and 8 or 12.
+const ROW: u64 = 256;
 /// Bytes that are read at once.
 const STEP: usize = 1 << 20;
 
@@ -44,6 +46,8 @@ impl ReadyPlaces {
         let must = |of: &str, field: &str| layout.field(of, field).map(u64::from);
         let may = |of: &str, field: &str| layout.find_field(of, field).map(u64::from);
         let info = |field| must("ReadyToRunInfo", field);
+        // A count is of rows: what a descriptor says of their size must not multiply it.
+        let row = |of: &str| layout.size(of).map(|bytes| u64::from(bytes).clamp(1, ROW));
         Ok(Self {
             info: may("Module", "ReadyToRunInfo"),
             composite: info("CompositeInfo")?,
@@ -52,11 +56,11 @@ impl ReadyPlaces {
             map: may("ReadyToRunInfo", "EntryPointToMethodDescMap"),
             buckets: must("HashMap", "Buckets")?,
             hot_cold: may("ReadyToRunInfo", "HotColdMap").zip(may("ReadyToRunInfo", "NumHotColdMap")),
-            function_bytes: layout.size("RuntimeFunction")?.into(),
+            function_bytes: row("RuntimeFunction")?,
             function_begin: must("RuntimeFunction", "BeginAddress")?,
             function_unwind: must("RuntimeFunction", "UnwindData")?,
             function_end: may("RuntimeFunction", "EndAddress"),
-            bucket_bytes: layout.size("Bucket")?.into(),
+            bucket_bytes: row("Bucket")?,
             keys: must("Bucket", "Keys")?,
             values: must("Bucket", "Values")?,
             slots: layout.find_global("HashMapSlotsPerBucket").unwrap_or(4).min(16),
@@ -144,7 +148,7 @@ impl ReadyCode {
         if count > BUCKETS {
             return Err(RuntimeError::TooMany { what: "methods of an image", limit: BUCKETS });
         }
-        let size = usize::try_from(places.bucket_bytes).unwrap_or(64).max(1);
+        let size = usize::try_from(places.bucket_bytes).unwrap_or(64);
         // The first bucket holds how many there are.
         let mut at = buckets.wrapping_add(places.bucket_bytes);
         let mut left = usize::try_from(count).unwrap_or(0);
@@ -291,7 +295,7 @@ fn read_functions(
     address: u64,
     count: u32,
 ) -> Result<Vec<Piece>, RuntimeError> {
-    let size = usize::try_from(places.function_bytes).unwrap_or(12).max(1);
+    let size = usize::try_from(places.function_bytes).unwrap_or(12);
     let mut functions = Vec::new();
     let mut at = address;
     let mut left = count as usize;
