@@ -1,5 +1,7 @@
 //! Reading behind the cache, from files in place of what a dump lacks, and searching.
 
+#![expect(clippy::single_range_in_vec_init, reason = "a list of ranges may have one")]
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

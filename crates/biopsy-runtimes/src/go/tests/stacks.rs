@@ -152,7 +152,8 @@ fn names_of_functions_are_those_that_go_prints() {
 
 #[test]
 fn a_stack_is_cut_where_it_is_not_understood() {
-    let cases: [(&str, fn(&mut Program) -> Vec<u64>, usize); 5] = [
+    type Callers = fn(&mut Program) -> Vec<u64>;
+    let cases: [(&str, Callers, usize); 5] = [
         ("a caller that is no function", |_| vec![0x30_0000], 1),
         ("a caller behind all functions", |_| vec![0x40_3fff], 1),
         ("a frame of less than nothing", |program| vec![program.function("main.odd", -8) + CALL], 2),
