@@ -281,9 +281,16 @@ impl<'i> Memory<'i> {
         if may_be_changed {
             return 0;
         }
-        let room = usize::try_from(found.end - address).unwrap_or(usize::MAX).min(buffer.len());
+        // No further than this page: what follows may be there, and is then what the process had, or may have been changed. Reasons
+        // are of whole pages.
+        let page_end = address | (PAGE_SIZE - 1);
+        let room = usize::try_from(page_end.min(found.end - 1) - address).unwrap_or(0) + 1;
+        let room = room.min(buffer.len());
         let Some(from) = offset.checked_add(address - found.start) else { return 0 };
         let Some(part) = buffer.get_mut(..room) else { return 0 };
         files.read(path, from, part).min(room)
     }
 }
+
+#[cfg(test)]
+mod tests;

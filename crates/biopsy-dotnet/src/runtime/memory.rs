@@ -265,7 +265,11 @@ impl<'i> Memory<'i> {
         if may_be_changed {
             return 0;
         }
-        let room = usize::try_from(found.end - address).unwrap_or(usize::MAX).min(buffer.len());
+        // No further than this page: what follows may be there, and is then what the process had, or may have been changed. Reasons
+        // are of whole pages.
+        let page_end = address | (PAGE_SIZE - 1);
+        let room = usize::try_from(page_end.min(found.end - 1) - address).unwrap_or(0) + 1;
+        let room = room.min(buffer.len());
         let Some(from) = offset.checked_add(address - found.start) else { return 0 };
         let count = files.read(path, from, &mut buffer[..room]).min(room);
         // A file may be mapped more than once, and an assembly inside of a program is not what the loader wrote to.
@@ -327,6 +331,36 @@ mod tests {
         }
     }
 
+    /// The same, but each second page is there and filled with ones.
+    struct Striped(Lacking);
+
+    impl Image for Striped {
+        fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+            if (address / PAGE_SIZE).is_multiple_of(2) {
+                return self.0.read(address, buffer);
+            }
+            let count = buffer.len().min((PAGE_SIZE - address % PAGE_SIZE) as usize);
+            buffer[..count].fill(1);
+            Ok(count)
+        }
+
+        fn mappings(&self) -> &[Mapping] {
+            self.0.mappings()
+        }
+
+        fn threads(&self) -> &[Thread] {
+            &[]
+        }
+
+        fn modules(&self) -> &[ImageModule] {
+            &[]
+        }
+
+        fn process(&self) -> &ProcessFacts {
+            self.0.process()
+        }
+    }
+
     struct Sevens;
 
     impl MissingFiles for Sevens {
@@ -336,24 +370,27 @@ mod tests {
         }
     }
 
+    fn mapping(write: bool) -> Mapping {
+        Mapping {
+            start: 0x10_0000,
+            end: 0x20_0000,
+            protection: Protection { read: true, write, execute: !write },
+            shared: false,
+            backing: Backing::File {
+                path: b"/lib/a.so".to_vec(),
+                offset: 0,
+                deleted: false,
+                identity: (0, 0),
+            },
+            not_frozen: false,
+        }
+    }
+
     /// What the process wrote is not in the file: the file's bytes would be old, and look like memory.
     #[test]
     fn only_pages_that_were_not_changed_are_read_from_files() {
         let filled = |why, write| {
-            let mapping = Mapping {
-                start: 0x10_0000,
-                end: 0x20_0000,
-                protection: Protection { read: true, write, execute: !write },
-                shared: false,
-                backing: Backing::File {
-                    path: b"/lib/a.so".to_vec(),
-                    offset: 0,
-                    deleted: false,
-                    identity: (0, 0),
-                },
-                not_frozen: false,
-            };
-            let image = Lacking(why, [mapping], ProcessFacts::default());
+            let image = Lacking(why, [mapping(write)], ProcessFacts::default());
             let memory = Memory::new(Box::new(image), Some(Arc::new(Sevens)), 0);
             match memory.u8(0x10_0010) {
                 Ok(byte) => byte == 7,
@@ -370,5 +407,16 @@ mod tests {
         for why in [Absence::OverLimit, Absence::NoTime, Absence::Truncated, Absence::Gone] {
             assert_eq!(both(why), (false, false), "{why}");
         }
+    }
+
+    /// A large read goes over pages of both kinds.
+    #[test]
+    fn a_file_stands_in_for_missing_pages_only() {
+        let image = Striped(Lacking(Absence::LeftOut, [mapping(true)], ProcessFacts::default()));
+        let memory = Memory::new(Box::new(image), Some(Arc::new(Sevens)), 0);
+        let mut bytes = vec![0; 4 * PAGE];
+        memory.read_bulk(0x10_0010, &mut bytes).expect("all of it is there");
+        let expected = |at: usize| if ((at + 0x10) / PAGE).is_multiple_of(2) { 7 } else { 1 };
+        assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == expected(at)));
     }
 }

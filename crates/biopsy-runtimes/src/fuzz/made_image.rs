@@ -20,7 +20,7 @@ pub struct MadeImage {
 
 impl MadeImage {
     /// Mappings (start, size, writable) of one program; the first is its beginning.
-    pub(super) fn new(path: &[u8], mappings: &[(u64, usize, bool)]) -> Self {
+    pub(crate) fn new(path: &[u8], mappings: &[(u64, usize, bool)]) -> Self {
         let mapping = |(start, size, write): &(u64, usize, bool)| Mapping {
             start: *start,
             end: start + *size as u64,
@@ -51,7 +51,7 @@ impl MadeImage {
         }
     }
 
-    pub(super) fn thread(&mut self, tid: u32, registers: GeneralRegisters) {
+    pub(crate) fn thread(&mut self, tid: u32, registers: GeneralRegisters) {
         self.threads.push(Thread { tid: Tid(tid), registers: Some(registers), ..Thread::default() });
     }
 
@@ -85,7 +85,7 @@ impl MadeImage {
         u64::from_le_bytes(word)
     }
 
-    pub(super) fn half(&mut self, address: u64, half: u32) {
+    pub(crate) fn half(&mut self, address: u64, half: u32) {
         self.put(address, &half.to_le_bytes());
     }
 

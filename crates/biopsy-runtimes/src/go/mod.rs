@@ -16,6 +16,8 @@ mod module_data;
 mod panics;
 mod reasons;
 mod stack;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod version;
 mod waits;
