@@ -66,7 +66,7 @@ pub(super) fn find(
 }
 
 fn read(memory: &Memory<'_>, at: u64, layout: &Layout) -> Option<ModuleData> {
-    let word = |offset| memory.u64(at + offset);
+    let word = |offset| memory.u64(at.checked_add(offset)?);
     let range = |offset| Some(word(offset)?..word(offset + 8)?);
     let data = ModuleData {
         text: range(176)?,

@@ -32,7 +32,11 @@ impl Reasons {
         let mut texts = vec![String::new()];
         for index in 0..MOST as u64 {
             let at = first + index * 16;
-            let (Some(pointer), Some(length)) = (memory.pointer(at), memory.u64(at + 8)) else { break };
+            let (Some(pointer), Some(length)) =
+                (memory.pointer(at), at.checked_add(8).and_then(|at| memory.u64(at)))
+            else {
+                break;
+            };
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             if length == 0 || length > TEXT {
                 break;

@@ -26,8 +26,8 @@ pub(super) struct GoVersion {
 pub(super) fn find(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<GoVersion> {
     let in_range = |range: Range<u64>| {
         memory.find(range, MAGIC, 16, limits.searched_bytes, |at| {
-            let [flags] = memory.array::<1>(at + 15)?;
-            (flags & 2 != 0).then(|| parse(&varint_text(memory, at + 32)?)).flatten()
+            let [flags] = memory.array::<1>(at.checked_add(15)?)?;
+            (flags & 2 != 0).then(|| parse(&varint_text(memory, at.checked_add(32)?)?)).flatten()
         })
     };
     module.writable().find_map(in_range).or_else(|| module.constant().find_map(in_range))
@@ -37,8 +37,8 @@ fn varint_text(memory: &Memory<'_>, at: u64) -> Option<String> {
     // No version is so long that its length takes more than two bytes.
     let [low, high] = memory.array::<2>(at)?;
     let (length, start) = match low {
-        0..0x80 => (usize::from(low), at + 1),
-        _ => (usize::from(low & 0x7f) | usize::from(high) << 7, at + 2),
+        0..0x80 => (usize::from(low), at.checked_add(1)?),
+        _ => (usize::from(low & 0x7f) | usize::from(high) << 7, at.checked_add(2)?),
     };
     (length <= TEXT).then(|| memory.text(start, length)).flatten()
 }

@@ -104,7 +104,8 @@ fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
         let registers = thread.tid.and_then(|tid| registers.get(&tid).copied());
         let walked = code.as_ref().map(|code| walk(&Walker { vm, code }, thread, registers, most));
         let (walk, in_java) = walked.unwrap_or_default();
-        left -= walk.frames.len();
+        // Calls that were compiled into the last of them may be more than were left.
+        left = left.saturating_sub(walk.frames.len());
         read.push((walk, in_java));
     }
     let waits = Waits { vm, threads: &threads, ids: &ids, notify: RefCell::default() };

@@ -5,6 +5,7 @@
 
 use biopsy_image::Image;
 use biopsy_model::Tid;
+use rustc_hash::FxHashSet;
 
 use super::code::Codes;
 use super::frames::OWNED_BY_C;
@@ -155,9 +156,11 @@ struct State {
 
 fn states(objects: &Objects<'_, '_>, interpreter: u64, most: usize) -> Vec<State> {
     let mut states: Vec<State> = Vec::new();
+    let mut seen = FxHashSet::default();
     let mut next = objects.pointer(interpreter, objects.layout.interpreter_threads);
     while let Some(at) = next.filter(|_| states.len() < most) {
-        if objects.word(at, same::THREAD_INTERPRETER) != Some(interpreter) {
+        // The list has an end: one that comes back to a thread was changed while it was read.
+        if objects.word(at, same::THREAD_INTERPRETER) != Some(interpreter) || !seen.insert(at) {
             break;
         }
         let id = objects.word(at, objects.layout.thread_id).unwrap_or(0);

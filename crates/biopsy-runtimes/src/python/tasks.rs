@@ -3,6 +3,8 @@
 //!
 //! Of a `_asyncio.Task` the order of fields is used, which is the same from 3.8 to 3.13: what it awaits, its coroutine, its name.
 
+use rustc_hash::FxHashSet;
+
 use super::frames::{self, PythonFrame};
 use super::layout::{Lists, same};
 use super::reading::Reading;
@@ -33,6 +35,7 @@ pub(super) fn find(
     };
     let lists = moved(reading, lists);
     let mut left = reading.limits.objects;
+    let mut seen = FxHashSet::default();
     for generation in 0..GENERATIONS {
         let head = lists.saturating_add(generation * same::GENERATION);
         let mut next = objects.memory.pointer(head);
@@ -44,6 +47,11 @@ pub(super) fn find(
             left -= 1;
             let object = link.saturating_add(same::GC_HEAD);
             if objects.is(object, TASK) {
+                // A circle that does not go through the list's head is none of the collector's.
+                if !seen.insert(object) {
+                    cut = true;
+                    break;
+                }
                 let task = task(reading, object, *frames_left);
                 *frames_left -= task.as_ref().map_or(0, |(_, frames)| frames.len()).min(*frames_left);
                 tasks.extend(task);
