@@ -82,6 +82,10 @@ impl Predecessors {
     /// The lowest number that refers to an object, and all that are higher than its own.
     #[inline]
     pub(super) fn before(&self, object: u32) -> (u32, &[u32]) {
+        // Variables are no objects, and nothing refers to them.
+        if object == NONE {
+            return (0, &[]);
+        }
         let (place, next) = (self.places[object as usize], self.places[object as usize + 1]);
         (place.lowest, &self.all[place.start as usize..next.start as usize])
     }
