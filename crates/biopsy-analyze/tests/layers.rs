@@ -13,7 +13,9 @@ fn files(folder: &str) -> Vec<(PathBuf, String)> {
         for entry in fs::read_dir(&at).expect("a folder of the sources") {
             let path = entry.expect("an entry of it").path();
             if path.is_dir() {
-                open.push(path);
+                if !path.ends_with("tests") {
+                    open.push(path);
+                }
             } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
                 let text = fs::read_to_string(&path).expect("a source file");
                 let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
