@@ -65,10 +65,10 @@ impl Assembler {
                     life.exit = Some(time);
                 }
             }
-            TimelineEvent::Exec { time, pid, ref name } => {
+            TimelineEvent::Exec { pid, ref name, .. } => {
                 // The thread that is left has the name of its program from then on.
-                let index = self.life(Tid(pid.0), pid, time);
-                if let Some(life) = self.timeline.threads.get_mut(index) {
+                let life = self.lives.get(&Tid(pid.0)).and_then(|&index| self.timeline.threads.get_mut(index));
+                if let Some(life) = life {
                     life.info.name.clone_from(name);
                 }
                 self.timeline.process_events.push(event);
