@@ -66,11 +66,11 @@ impl Dominators {
         let variables = Variables::of(graph);
         let [of_data, of_stacks] = variables.by_certainty();
         let mut walk = Walk::new(graph, &lists, &variables);
-        walk.from_variables(of_data)?;
-        walk.from(certain)?;
+        walk.start_at_variables(of_data)?;
+        walk.start_at(certain)?;
         let certain = walk.objects.len() as u32;
-        walk.from_variables(of_stacks)?;
-        walk.from(stacks)?;
+        walk.start_at_variables(of_stacks)?;
+        walk.start_at(stacks)?;
         let Walk { objects, numbers, parents, of_variables, .. } = walk;
         let places = (variables, of_variables);
         let before = Predecessors::of(graph, &lists, &first, &places, &numbers, certain)?;

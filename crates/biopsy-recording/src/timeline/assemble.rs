@@ -67,7 +67,8 @@ impl Assembler {
             }
             TimelineEvent::Exec { pid, ref name, .. } => {
                 // The thread that is left has the name of its program from then on.
-                let life = self.lives.get(&Tid(pid.0)).and_then(|&index| self.timeline.threads.get_mut(index));
+                let life =
+                    self.lives.get(&Tid(pid.0)).and_then(|&index| self.timeline.threads.get_mut(index));
                 if let Some(life) = life {
                     life.info.name.clone_from(name);
                 }

@@ -47,7 +47,7 @@ impl<'g> Walk<'g> {
         walk
     }
 
-    pub(super) fn from(&mut self, roots: &Roots) -> io::Result<()> {
+    pub(super) fn start_at(&mut self, roots: &Roots) -> io::Result<()> {
         for (root, _) in roots {
             self.open.push((root.0, 0));
             self.follow()?;
@@ -56,7 +56,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Each variable has a number, and what it leads to is found from there.
-    pub(super) fn from_variables(&mut self, which: Range<usize>) -> io::Result<()> {
+    pub(super) fn start_at_variables(&mut self, which: Range<usize>) -> io::Result<()> {
         for variable in which {
             let own = self.objects.len() as u32;
             self.of_variables.push(own);
