@@ -161,7 +161,7 @@ impl DumpArgs {
         let wrong = |message: &str, hint: &str| {
             Err(Failure::new(FailureKind::Usage, message.to_owned()).with_hint(Some(hint.to_owned())))
         };
-        let is_named_sealed = self.output.as_deref().is_some_and(|path| ends_with_age(path));
+        let is_named_sealed = self.output.as_deref().is_some_and(ends_with_age);
         if !self.to_key.is_empty() && !is_named_sealed {
             return wrong("the name of a sealed file ends in `.age`", "name it so with `--output`");
         }
