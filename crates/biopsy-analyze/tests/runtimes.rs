@@ -535,6 +535,38 @@ fn growth_outside_of_the_managed_heap_is_told_apart() {
     assert!(first.title.contains("outside of the managed heap"), "{}", outline(&analysis));
 }
 
+/// Whether threads that come evenly, of each name as many, are said to pile up; the kernel counts `first` before them.
+fn piles_up(first: u32, born: &[(&str, u32)]) -> bool {
+    let mut build = server(10);
+    let names: Vec<&str> =
+        born.iter().flat_map(|&(name, count)| std::iter::repeat_n(name, count as usize)).collect();
+    let more = names.len() as f64;
+    for (tid, name) in (500..).zip(&names) {
+        build.life(tid, name, Some(0.05 + 0.9 * f64::from(tid - 500) / more), Some(100));
+    }
+    let threads = move |second: f64| f64::from(first) + (more * second / 10.0).floor();
+    build.metric("processes", &[("pid", "100"), ("name", "dotnet")], &[("threads", &threads)]);
+    let analysis = heard(build.done(), Said::new(10).done());
+    analysis.findings.iter().any(|finding| finding.id.as_str() == "runaway-threads")
+}
+
+#[test]
+fn a_pool_that_fills_is_no_growth_of_threads() {
+    let of_pool = ".NET TP Worker";
+    for (first, born, expected) in [
+        (19, &[(of_pool, 4), (".NET EventPipe", 4)][..], false),
+        (19, &[(of_pool, 16)], false),
+        (3, &[(of_pool, 4), ("worker", 4)], false),
+        (3, &[(of_pool, 4), ("worker", 12)], true),
+        (19, &[("worker", 16)], true),
+        (19, &[("worker", 5)], false),
+        // No healthy server needs that many.
+        (19, &[(of_pool, 150)], true),
+    ] {
+        assert_eq!(piles_up(first, born), expected, "{born:?} beside {first}");
+    }
+}
+
 #[test]
 fn what_the_runtime_starts_for_our_events_is_no_growth_of_threads_and_no_loop() {
     let mut build = server(10);

@@ -3,7 +3,7 @@
 use crate::findings::evidence::{at, fact, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
-use crate::managed_names::is_runtime_thread;
+use crate::managed_names::{is_pool_thread, is_runtime_thread};
 use crate::words::{number, seconds};
 
 /// New threads: pools start some with the first load.
@@ -17,8 +17,13 @@ const CRITICAL: f64 = 100.0;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let table = &scene.analysis.threads;
-    let trend = scene.analysis.metrics.trends.iter().find(|trend| trend.column == "threads" && trend.growing);
-    let by_trace = scene.capture.timeline.is_some() && grows(scene);
+    let of_runtime = of_runtime(scene);
+    let trend = scene.analysis.metrics.trends.iter().find(|trend| {
+        let more = trend.last - trend.first - of_runtime as f64;
+        let many = more >= MORE as f64 && more * PART_OF_ALL as f64 >= trend.first;
+        trend.column == "threads" && trend.growing && many
+    });
+    let by_trace = scene.capture.timeline.is_some() && grows(scene, of_runtime);
     if !by_trace && trend.is_none() {
         return None;
     }
@@ -74,11 +79,19 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
-/// From this many new threads on, and by at least a third, and until the end of the recording.
-fn grows(scene: &Scene<'_>) -> bool {
+/// New threads that no work piles up in: those that the runtime starts while somebody listens to its events are ours, and they stay
+/// that many; those of the runtime's own pool are bounded by it, and have a rule of their own where they do not suffice, unless they
+/// are as many as no load of a healthy server needs.
+fn of_runtime(scene: &Scene<'_>) -> usize {
     let table = &scene.analysis.threads;
-    // Threads that the runtime starts while somebody listens to its events are ours, and they stay that many.
-    let of_runtime = table.rows.iter().filter(|row| row.born && is_runtime_thread(&row.name)).count();
+    let pool_fills = (table.count_at_end as f64) < CRITICAL;
+    let known = |name: &str| is_runtime_thread(name) || pool_fills && is_pool_thread(name);
+    table.rows.iter().filter(|row| row.born && row.exit.is_none() && known(&row.name)).count()
+}
+
+/// From this many new threads on, and by at least a third, and until the end of the recording.
+fn grows(scene: &Scene<'_>, of_runtime: usize) -> bool {
+    let table = &scene.analysis.threads;
     let more = table.count_at_end.saturating_sub(table.count_at_start).saturating_sub(of_runtime);
     let Some((_, to)) = scene.analysis.window else { return false };
     let late = to - biopsy_model::Nanos((scene.seconds * 1e9 / 3.0) as u64);
