@@ -32,7 +32,8 @@ pub(crate) struct Options {
     /// Only programs whose name (`first/c/ledger`) matches
     #[arg(long, value_name = "REGEX")]
     only: Option<Regex>,
-    /// Only the half that was written before the rules, or the one that was written after them
+    /// Only programs that were written before the rules (`first`), that were opened for tuning later (`second`), or that are held out
+    /// (`third`)
     #[arg(long)]
     half: Option<Half>,
     /// Look at running programs in this way instead of what their truth files say: `capture 5s` is what is typed first. Those that
