@@ -11,6 +11,7 @@
 //   trap            a breakpoint                                       illegal         an instruction that does not exist
 //   bus             reads behind the end of a mapped file              handler         null, inside a signal handler
 //   exit            no crash: exit(3)
+//   together        null, in eight threads at once; the handler, as those of some languages, only gives the signal back its default
 #include "target.h"
 #include <assert.h>
 #include <sys/mman.h>
@@ -35,6 +36,17 @@ static void reads_null_in_handler(int signal) {
     (void)signal;
     volatile struct order *order = NULL;
     sink = order->price;
+}
+
+static volatile int all_are_there;
+
+static void faults_again(int signal_number) { signal(signal_number, SIG_DFL); }
+
+static void *reads_null_with_others(void *order) {
+    while (!all_are_there)
+        ;
+    sink = ((volatile struct order *)order)->price;
+    return NULL;
 }
 
 VISIBLE void crash_here(void) {
@@ -86,6 +98,11 @@ VISIBLE void crash_here(void) {
     } else if (strcmp(mode, "handler") == 0) {
         signal(SIGUSR2, reads_null_in_handler);
         raise(SIGUSR2);
+    } else if (strcmp(mode, "together") == 0) {
+        signal(SIGSEGV, faults_again);
+        for (int other = 0; other < 7; other++) start_thread(reads_null_with_others, NULL);
+        all_are_there = 1;
+        reads_null_with_others(NULL);
     } else {
         exit(3);
     }

@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use biopsy_image::ThreadSignal;
 use biopsy_model::{Pid, ProcessKey, Tid};
 use biopsy_sys::ptrace::wait::{self, State, Stop};
 use biopsy_sys::ptrace::{self, Options};
@@ -95,6 +96,8 @@ struct Process {
     threads: BTreeSet<Tid>,
     /// Threads that ended by themselves while it was followed.
     ended_threads: u64,
+    /// The last fault that a thread stood at, also where it was passed on: other threads change meanwhile what becomes of it.
+    fault: Option<(Tid, ThreadSignal)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -260,7 +263,8 @@ impl Engine {
                 tracer => CatchError::Traced { pid, tracer: Pid(tracer) },
             });
         }
-        self.processes.insert(pid, Process { key: key.clone(), stage, threads, ended_threads: 0 });
+        self.processes
+            .insert(pid, Process { key: key.clone(), stage, threads, ended_threads: 0, fault: None });
         // The pid may have been given away before we had it; we have it now, whatever it is.
         if let Err(error) = identity::check_same(key) {
             self.leave(pid);

@@ -66,6 +66,27 @@ fn the_parent_learns_the_same_with_and_without_us() {
     }
 }
 
+/// The first handler that runs takes itself away: what the others stand at then ends the process, wherever they are.
+#[test]
+fn threads_that_fault_at_once_are_told_by_a_fault() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for round in 0..20 {
+        let mut target = GrandChild::start(Program::Crashes, &["together"]);
+        let mut follower = follow(&target, CatchOn::CRASH);
+        target.tell();
+        let held = caught(&mut follower);
+        let cause = held.cause();
+        assert!(matches!(cause, Cause::Signal { signal: 11 } | Cause::Killed { signal: 11 }), "{cause}");
+        let faults: Vec<_> = held.threads().iter().filter_map(|thread| thread.signal.as_ref()).collect();
+        assert!(!faults.is_empty(), "round {round}, {cause}: which thread it was is lost");
+        assert!(faults.iter().all(|fault| fault.number == 11 && fault.address == Some(24)), "{faults:?}");
+        held.release();
+        assert_eq!(target.ended(LONG), Some(11));
+    }
+}
+
 #[test]
 fn an_end_without_a_crash_is_only_told() {
     if !require_all(&NEEDED) {

@@ -12,6 +12,8 @@ use super::{COLLECT_WITHIN, Engine, Report, Stage, Why};
 use crate::catch::caught::Catch;
 use crate::process::proc_root::{ProcRoot, SMALL};
 
+/// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
+pub(super) const FAULTS: [i32; 5] = [4, 5, 7, 8, 11];
 /// Longest extended state: AMX has some 11 KiB.
 const EXTENDED: usize = 16 << 10;
 
@@ -59,6 +61,11 @@ impl Engine {
         // A process that was held at a signal and is killed from elsewhere must not be kept from ending.
         let stage = self.processes.get(&pid).map(|process| process.stage.clone());
         if matches!(stage, Some(Stage::Held { .. } | Stage::Waiting { .. })) {
+            // It dies of a fault that was passed on to a handler before all stood: what is held is that end.
+            if self.dies_of_fault(pid, tid, stop) {
+                self.keep(tid, stop);
+                return;
+            }
             if matches!(stage, Some(Stage::Waiting { .. })) {
                 self.miss(format!("process {pid} was killed while it waited to be inspected"));
             }
@@ -68,6 +75,14 @@ impl Engine {
         }
         self.keep(tid, stop);
         self.collected_if_complete(pid);
+    }
+
+    /// The thread is at its end, by the signal of a fault that one of the process's threads stood at.
+    fn dies_of_fault(&self, pid: Pid, tid: Tid, stop: Stop) -> bool {
+        let fault = self.processes.get(&pid).and_then(|process| process.fault.as_ref());
+        let at_end = stop == Stop::Event(wait::EVENT_EXIT);
+        let status = ptrace::event_message(tid).ok().filter(|_| at_end);
+        fault.zip(status).is_some_and(|((_, fault), status)| u64::try_from(fault.number) == Ok(status & 0x7f))
     }
 
     pub(super) fn collected_if_complete(&mut self, pid: Pid) {
@@ -96,7 +111,9 @@ impl Engine {
         rest.insert(0, first);
         for tid in rest {
             match self.threads.get(&tid).and_then(|one| one.kept) {
-                Some(stop) => threads.push(read_thread(pid, tid, stop, why)),
+                Some(stop) => {
+                    threads.push(read_thread(pid, tid, signal_at(tid, stop, why, process.fault.as_ref())))
+                }
                 None => missing.push(tid),
             }
         }
@@ -132,7 +149,31 @@ impl Engine {
     }
 }
 
-fn read_thread(pid: Pid, tid: Tid, stop: Stop, why: Why) -> Thread {
+/// The signal that a thread stands at, or at which it stood before another thread's end took it along.
+///
+/// Where several threads fault at once, and the first of them changes how the signal is handled (as the handlers of Rust and of sanitizers
+/// do), what was passed on to a handler ends the process all the same: the thread that stood at a fault is told by that fault then.
+fn signal_at(tid: Tid, stop: Stop, why: Why, fault: Option<&(Tid, ThreadSignal)>) -> Option<ThreadSignal> {
+    if let Stop::Signal(number) = stop
+        && let Some(signal) = read_signal(tid, number)
+    {
+        return Some(signal);
+    }
+    let ends_it = match (stop, why) {
+        (_, Why::Signal(number)) => number,
+        (_, Why::End(status)) => status & 0x7f,
+        (_, Why::Time) => 0,
+    };
+    match fault.filter(|(_, signal)| signal.number == ends_it) {
+        Some((at, signal)) => (*at == tid).then(|| signal.clone()),
+        None if matches!(why, Why::End(_)) && ends_it != 0 => {
+            Some(ThreadSignal { number: ends_it, ..ThreadSignal::default() })
+        }
+        None => None,
+    }
+}
+
+fn read_thread(pid: Pid, tid: Tid, signal: Option<ThreadSignal>) -> Thread {
     let general = registers::general(tid).ok().map(|words| GeneralRegisters::from_words(&words));
     let mut extended = vec![0; EXTENDED];
     let length = registers::extended(tid, &mut extended).unwrap_or(0);
@@ -140,13 +181,6 @@ fn read_thread(pid: Pid, tid: Tid, stop: Stop, why: Why) -> Thread {
     extended.shrink_to_fit();
     let name =
         ProcRoot::live().process(pid).and_then(|folder| folder.read(&format!("task/{tid}/comm"), SMALL));
-    let signal = match (stop, why) {
-        (Stop::Signal(number), _) => Some(signal(tid, number)),
-        (_, Why::End(status)) if status & 0x7f != 0 => {
-            Some(ThreadSignal { number: status & 0x7f, ..ThreadSignal::default() })
-        }
-        _ => None,
-    };
     Thread {
         tid,
         name: name.ok().map(|name| name.strip_suffix(b"\n").unwrap_or(&name).to_vec()),
@@ -157,16 +191,47 @@ fn read_thread(pid: Pid, tid: Tid, stop: Stop, why: Why) -> Thread {
     }
 }
 
-/// The signal that a thread stands at, from its `siginfo_t`: number, errno, code, and 16 bytes in, the address.
-fn signal(tid: Tid, number: i32) -> ThreadSignal {
-    /// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
-    const FAULTS: [i32; 5] = [4, 5, 7, 8, 11];
-    let Ok(info) = registers::signal_info(tid) else {
-        return ThreadSignal { number, ..ThreadSignal::default() };
-    };
-    let code = info.get(8..12).and_then(|four| four.try_into().ok()).map(i32::from_ne_bytes);
+/// The signal that a thread stands at, from its `siginfo_t`: number, errno, code, and 16 bytes in, the address. `None`: it does not stand
+/// there any more, the end of its process has taken it on.
+pub(super) fn read_signal(tid: Tid, number: i32) -> Option<ThreadSignal> {
+    let info = registers::signal_info(tid).ok()?;
+    let word = |at: usize| info.get(at..at + 4).and_then(|four| four.try_into().ok()).map(i32::from_ne_bytes);
+    if word(0) != Some(number) {
+        return None;
+    }
+    let code = word(8);
     let address = info.get(16..24).and_then(|eight| eight.try_into().ok()).map(u64::from_ne_bytes);
     // A code above 0 comes from the kernel; a signal that somebody sent has a sender where the address would be.
     let address = address.filter(|_| FAULTS.contains(&number) && code.is_some_and(|code| code > 0));
-    ThreadSignal { number, code, address, info: Some(info.to_vec()) }
+    Some(ThreadSignal { number, code, address, info: Some(info.to_vec()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(tid: u32) -> (Tid, ThreadSignal) {
+        (Tid(tid), ThreadSignal { number: 11, code: Some(1), address: Some(0x10), info: None })
+    }
+
+    #[test]
+    fn a_fault_is_known_of_a_thread_that_the_end_took_along() {
+        let at_end = Stop::Event(wait::EVENT_EXIT);
+        for why in [Why::Signal(11), Why::End(11), Why::End(11 | 0x80)] {
+            assert_eq!(signal_at(Tid(7), at_end, why, Some(&fault(7))), Some(fault(7).1), "{why:?}");
+            assert_eq!(signal_at(Tid(8), at_end, why, Some(&fault(7))), None, "{why:?}");
+        }
+    }
+
+    #[test]
+    fn a_fault_that_was_handled_is_not_what_ended_it() {
+        let at_end = Stop::Event(wait::EVENT_EXIT);
+        assert_eq!(signal_at(Tid(7), at_end, Why::End(3 << 8), Some(&fault(7))), None);
+        assert_eq!(signal_at(Tid(7), Stop::Interrupted, Why::Time, Some(&fault(7))), None);
+        assert_eq!(signal_at(Tid(7), Stop::Interrupted, Why::Signal(6), Some(&fault(7))), None);
+        let killed = signal_at(Tid(7), at_end, Why::End(9), Some(&fault(7)));
+        assert_eq!(killed, Some(ThreadSignal { number: 9, ..ThreadSignal::default() }));
+        let unseen = signal_at(Tid(7), at_end, Why::End(11), None);
+        assert_eq!(unseen, Some(ThreadSignal { number: 11, ..ThreadSignal::default() }));
+    }
 }

@@ -8,6 +8,7 @@ use biopsy_sys::ptrace;
 use biopsy_sys::ptrace::registers;
 use biopsy_sys::ptrace::wait::{self, Stop};
 
+use super::collect::{FAULTS, read_signal};
 use super::{Engine, Process, Stage, Traced, Why};
 use crate::catch::inspector::ancestors;
 use crate::catch::launch::is_tracer;
@@ -65,7 +66,8 @@ impl Engine {
             process.threads.insert(tid);
         } else if self.follows_children && pid.0 == tid.0 {
             let key = identity::key_of(&ProcRoot::live(), pid)?;
-            let process = Process { key, stage: Stage::Passing, threads: [tid].into(), ended_threads: 0 };
+            let threads = [tid].into();
+            let process = Process { key, stage: Stage::Passing, threads, ended_threads: 0, fault: None };
             self.processes.insert(pid, process);
         } else {
             return None;
@@ -161,6 +163,12 @@ impl Engine {
 
     fn signalled(&mut self, pid: Pid, tid: Tid, signal: i32) {
         let disposition = disposition(pid, tid, signal);
+        if (FAULTS.contains(&signal) || disposition == Disposition::Fatal)
+            && let Some(process) = self.processes.get_mut(&pid)
+            && let Some(signal) = read_signal(tid, signal)
+        {
+            process.fault = Some((tid, signal));
+        }
         if self.settings.on.fatal_signal && disposition == Disposition::Fatal {
             self.keep(tid, Stop::Signal(signal));
             self.collect(pid, tid, Why::Signal(signal));
