@@ -195,6 +195,9 @@ pub(super) fn called(name: &str) -> Option<Called> {
     let plain = plain.split_once('@').map_or(plain, |(plain, _)| plain);
     match plain {
         "pthread_mutex_unlock" | "pthread_spin_unlock" => return step(gives(HoldMode::Alone)),
+        // The first use of a variable that a function keeps (Itanium C++ ABI, 3.3.3).
+        "cxa_guard_release" | "cxa_guard_abort" => return step(gives(HoldMode::Alone)),
+        "cxa_guard_acquire" => return tries(takes(HoldMode::Alone)),
         "pthread_rwlock_unlock" => return step(gives(HoldMode::NotKnown)),
         "sem_post" | "new_sem_post" => return step(gives(HoldMode::Shared)),
         "pthread_mutex_lock" | "pthread_spin_lock" | "pthread_rwlock_wrlock" => {
