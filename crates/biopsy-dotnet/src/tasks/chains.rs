@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::machines::{Machines, Pending, method_of_box};
 use super::objects::Fields;
-use super::operations::{FULL_CHANNEL, OperationGroup};
+use super::operations::{DELAY, FULL_CHANNEL, OperationGroup};
 use crate::graph::Graph;
 use crate::names::display_type;
 use crate::runtime::{Runtime, TypeHandle};
@@ -109,8 +109,8 @@ fn awaited(runtime: &Runtime<'_>, object: Avma, names: &mut FxHashMap<TypeHandle
 fn words(type_name: &str) -> String {
     const KNOWN: &[(&str, &str)] = &[
         ("System.Threading.SemaphoreSlim+TaskNode", "a SemaphoreSlim"),
-        ("System.Threading.Tasks.Task+DelayPromise", "a delay"),
-        ("System.Threading.Tasks.Task+DelayPromiseWithCancellation", "a delay"),
+        ("System.Threading.Tasks.Task+DelayPromise", DELAY),
+        ("System.Threading.Tasks.Task+DelayPromiseWithCancellation", DELAY),
         ("System.Threading.Tasks.Task+WhenAllPromise", "several tasks (WhenAll)"),
         (
             "System.Threading.Tasks.Task+CancellationPromise",

@@ -22,7 +22,7 @@ use crate::graph::Graph;
 use crate::runtime::Runtime;
 
 use machines::Machines;
-pub use operations::{FULL_CHANNEL, OperationGroup, Operations};
+pub use operations::{DELAY, FULL_CHANNEL, OperationGroup, Operations};
 
 /// Finds asynchronous operations among the objects of a heap. The graph needs no references.
 #[must_use]

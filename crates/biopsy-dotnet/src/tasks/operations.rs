@@ -47,5 +47,8 @@ pub struct Operations {
     pub problems: Vec<String>,
 }
 
+/// What `Task.Delay` is awaited as.
+pub const DELAY: &str = "a delay";
+
 /// What a writer of a bounded channel that is full awaits, in the words of [`OperationGroup::awaits`].
 pub const FULL_CHANNEL: &str = "room in a full channel";
