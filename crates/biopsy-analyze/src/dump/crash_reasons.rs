@@ -41,6 +41,7 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     ("rust_panic", "a Rust panic"),
     // Java.
     ("report_java_out_of_memory", "java.lang.OutOfMemoryError: the Java heap is full, and the virtual machine was told to crash then"),
+    ("MemAllocator::Allocation::check_out_of_memory", "java.lang.OutOfMemoryError: the Java heap is full, and the virtual machine was told to exit then"),
     ("vm_exit_out_of_memory", "the Java virtual machine got no memory from the system"),
     ("report_vm_out_of_memory", "the Java virtual machine got no memory from the system"),
     ("VMError::report_and_die", "the Java virtual machine found a fatal error"),
@@ -97,7 +98,7 @@ const MAPS: [&str; 5] = [
 ];
 
 /// What the functions of a stack say of the reason.
-pub(super) fn by_functions<'n>(names: impl Iterator<Item = &'n str>) -> Option<&'static str> {
+pub(crate) fn by_functions<'n>(names: impl Iterator<Item = &'n str>) -> Option<&'static str> {
     let first = |name: &str| BY_FUNCTION.iter().position(|(known, _)| name.starts_with(known));
     let is_map = |name: &str| MAPS.iter().any(|of_map| name.starts_with(of_map));
     let (mut found, mut inner) = (None, "");

@@ -48,7 +48,7 @@ pub(crate) use across::STOPPED;
 pub use across::{Across, SilentPeer, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
-pub(crate) use crash_reasons::{ALL_ASLEEP, OVERFLOWED};
+pub(crate) use crash_reasons::{ALL_ASLEEP, OVERFLOWED, by_functions};
 pub use facts::{DumpFacts, ThreadFacts};
 pub use frame_rows::FrameRow;
 pub use groups::StackGroup;

@@ -17,6 +17,7 @@ use super::blocked::{self, Waiting};
 use super::crash_reasons;
 use super::facts::DumpFacts;
 use super::locks::{self, LockKind, LockOwner, LockWait};
+use super::state;
 use super::strand_place;
 use super::threads::DumpThread;
 use crate::whose::Whose;
@@ -329,10 +330,11 @@ fn lock_kind(kind: WaitKind) -> Option<LockKind> {
 }
 
 /// Gives threads of the system the names that the language has for them, and those who wait for the interpreter's lock an edge to its
-/// holder, where that one is stuck at a lock.
+/// holder, where that one is stuck at a lock, or in a call of the system: the interpreter gives its lock away before it waits, a library
+/// in C that does not, stops all others.
 pub(super) fn add_to(threads: &mut [DumpThread], runtimes: &[StrandRuntime]) {
-    let blocked: FxHashSet<Tid> =
-        threads.iter().filter(|thread| thread.lock.is_some()).map(|thread| thread.tid).collect();
+    let waits = |thread: &&DumpThread| thread.lock.is_some() || thread.state.wait().is_some_and(blocks);
+    let blocked: FxHashSet<Tid> = threads.iter().filter(waits).map(|thread| thread.tid).collect();
     let by_tid: FxHashMap<Tid, usize> =
         threads.iter().enumerate().map(|(index, thread)| (thread.tid, index)).collect();
     for runtime in runtimes {
@@ -354,15 +356,23 @@ pub(super) fn add_to(threads: &mut [DumpThread], runtimes: &[StrandRuntime]) {
                 thread.lock = Some(LockWait {
                     futex: lock,
                     lock,
-                    kind: LockKind::Mutex,
+                    kind: LockKind::Interpreter,
                     owner: LockOwner::Thread(holder),
-                    object: Some("the lock of the interpreter".to_owned()),
                     proof: "the interpreter's lock says who has it".to_owned(),
                     ..LockWait::default()
                 });
             }
         }
     }
+}
+
+/// Calls that last as long as somebody else wants.
+fn blocks(wait: state::WaitKind) -> bool {
+    use state::WaitKind as Call;
+    matches!(
+        wait,
+        Call::Events | Call::Input | Call::Connection | Call::Time | Call::Child | Call::KernelObject
+    )
 }
 
 #[cfg(test)]

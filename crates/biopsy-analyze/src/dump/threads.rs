@@ -37,6 +37,8 @@ pub struct DumpThread {
     pub managed: Option<ManagedThreadFacts>,
     /// Number of the signal it was stopped by or died of.
     pub signal: Option<i32>,
+    /// It is in `exit_group(2)`: the status that it ends the process with.
+    pub ends_with: Option<u8>,
     /// Index into [`DumpAnalysis::groups`](super::DumpAnalysis::groups).
     pub group: usize,
 }
@@ -56,6 +58,10 @@ impl DumpThread {
     pub fn label(&self) -> String {
         if self.named { format!("{} ({})", self.name, self.tid) } else { format!("thread {}", self.tid) }
     }
+}
+
+fn ends_process(state: &ThreadState) -> bool {
+    matches!(state, ThreadState::InSystemCall { name, .. } if name == "exit_group")
 }
 
 /// `managed_waits`: what threads wait for in managed code; what is taken over is taken out.
@@ -87,8 +93,10 @@ pub(super) fn threads(
             .remove(&thread.tid)
             .or_else(|| locks::find(image, &known, thread, stack, stacks, &state))
             .or_else(|| (state == ThreadState::Running).then(|| locks::find_spin(image, thread, stacks))?);
+        let ends_with = thread.registers.as_ref().filter(|_| ends_process(&state));
         DumpThread {
             tid: thread.tid,
+            ends_with: ends_with.map(|registers| registers.rdi as u8),
             named: name.is_some(),
             name: name.unwrap_or_else(|| format!("thread {}", thread.tid)),
             state,

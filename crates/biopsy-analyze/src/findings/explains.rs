@@ -63,6 +63,8 @@ const ROWS: &[Row] = &[
     row(&[PoolStarvation], How::Lowers, &[LockConvoy, SlowRequests, SlowDependency]),
     row(&[GcPinned], How::Lowers, &[AllocationStorm]),
     row(&[AllocationStorm, GcPinned], How::Lowers, &[GcPauses]),
+    // Whoever asks for collections is the reason of their pauses.
+    Row { these: &[GcInduced], how: How::Lowers, to: &[GcPauses], when: mostly_asked_for },
     // What collections go through says more than that they take long.
     row(&[GcLargeHeap], How::Lowers, &[GcPauses]),
     row(&[NPlusOne, SlowDependency, BlockedOnLock, LockConvoy], How::Lowers, &[SlowRequests]),
@@ -174,6 +176,12 @@ fn born_in_pool(scene: &Scene<'_>) -> bool {
     let born: Vec<&ThreadRow> = table.rows.iter().filter(|row| row.born).collect();
     let of_pool = born.iter().filter(|row| is_pool_thread(&row.name)).count();
     table.groups.iter().any(|group| is_pool_thread(&group.name)) && of_pool * 2 >= born.len()
+}
+
+/// At least half of the collections were asked for by the program.
+fn mostly_asked_for(scene: &Scene<'_>) -> bool {
+    let summaries = scene.analysis.runtimes.iter().map(|runtime| &runtime.collections);
+    summaries.max_by_key(|one| one.total).is_some_and(|one| one.induced * 2 >= one.total.max(1))
 }
 
 /// The thread that wants to run most gets what it wants for the most part.

@@ -167,7 +167,7 @@ impl Why {
         match (self.reason, found) {
             // A condition that belongs to a lock's own implementation is a lock.
             (reason, Some(WaitReason::Lock)) if reason != WaitReason::Sleep => self.reason = WaitReason::Lock,
-            // .NET sleeps by waiting on a condition that nobody signals.
+            // .NET and Java sleep by waiting on a condition that nobody signals.
             (WaitReason::Condition, Some(WaitReason::Sleep)) => self.reason = WaitReason::Sleep,
             (WaitReason::Unknown, Some(found)) => self.reason = found,
             _ => {}
@@ -372,6 +372,10 @@ const USER: &[(&str, WaitReason)] = &[
     ("System.Threading.LowLevel", WaitReason::Condition),
     ("System.Threading.Lock.", WaitReason::Lock),
     ("System.Threading.Thread.Sleep", WaitReason::Sleep),
+    ("JVM_Sleep", WaitReason::Sleep),
+    ("JavaThread::sleep", WaitReason::Sleep),
+    ("PlatformEvent::park", WaitReason::Condition),
+    ("java.lang.Thread.sleep", WaitReason::Sleep),
     ("pthread_mutex_", WaitReason::Lock),
     ("pthread_rwlock_", WaitReason::Lock),
     ("pthread_spin_lock", WaitReason::Lock),

@@ -250,6 +250,8 @@ fn wants(kind: LockKind) -> &'static str {
         LockKind::Monitor => "wants its monitor",
         LockKind::SystemLock => "wants its lock",
         LockKind::Pulse => "waits for its pulse",
+        LockKind::Initialization => "waits for what it makes",
+        LockKind::Interpreter => "wants to run",
         LockKind::RwLockRead => "wants to read",
         LockKind::RwLockWrite => "wants to write",
         LockKind::Join => "waits for its end",

@@ -73,6 +73,10 @@ pub enum LockKind {
     SystemLock,
     /// A pulse of a monitor (`Monitor.Wait`).
     Pulse,
+    /// That a variable that a function keeps is made at its first use: one thread makes it, others wait.
+    Initialization,
+    /// The lock of an interpreter: whoever has it runs, alone.
+    Interpreter,
 }
 
 impl LockKind {
@@ -92,6 +96,8 @@ impl LockKind {
             Self::Monitor => "a monitor",
             Self::SystemLock => "a `System.Threading.Lock`",
             Self::Pulse => "a pulse of a monitor",
+            Self::Initialization => "the initialization of a static variable",
+            Self::Interpreter => "the lock of the interpreter",
         }
     }
 
@@ -104,7 +110,9 @@ impl LockKind {
             | Self::RwLockWrite
             | Self::Spin
             | Self::Monitor
-            | Self::SystemLock => true,
+            | Self::SystemLock
+            | Self::Initialization
+            | Self::Interpreter => true,
             Self::Join | Self::Condition | Self::Semaphore | Self::Barrier | Self::Futex | Self::Pulse => {
                 false
             }

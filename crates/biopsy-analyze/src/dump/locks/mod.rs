@@ -11,6 +11,7 @@
 
 mod futex_wait;
 mod glibc;
+mod guard;
 mod holders;
 mod lock;
 mod musl;
@@ -59,6 +60,7 @@ pub(super) fn find(
         glibc::condition,
         glibc::semaphore,
         glibc::barrier,
+        guard::initialization,
         rust::condition,
         rust::mutex,
         rust::rwlock,

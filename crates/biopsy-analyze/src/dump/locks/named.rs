@@ -27,6 +27,7 @@ const NAMES: &[(&str, LockKind)] = &[
     ("sem_wait", LockKind::Semaphore),
     ("sem_timedwait", LockKind::Semaphore),
     ("sem_clockwait", LockKind::Semaphore),
+    ("cxa_guard_acquire", LockKind::Initialization),
     ("std::sys::sync::condvar::futex::Condvar", LockKind::Condition),
     ("std::sys::sync::mutex::futex::Mutex", LockKind::Mutex),
     ("std::sys::sync::rwlock::futex::RwLock::read", LockKind::RwLockRead),

@@ -1,5 +1,5 @@
 //! Waits that nobody is left to end: conditions that no code signals, or none that a thread could still come to; semaphores whose slots
-//! were lost.
+//! were lost; locks without an owner that nobody gives back.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +26,8 @@ pub enum Nobody {
     Signals,
     /// All slots of the semaphore were lost.
     GaveBack,
+    /// The lock is held, and no thread is where it would be given back.
+    LetGo,
     /// All threads that could come to code that wakes anybody wait at conditions themselves.
     IsLeft,
 }
@@ -68,6 +70,12 @@ pub(super) fn find(
         let key = match wait.kind {
             LockKind::Condition => LockKindKey::Condition,
             LockKind::Semaphore => LockKindKey::Semaphore,
+            // What has an owner is another rule's.
+            LockKind::Mutex | LockKind::RwLockRead | LockKind::RwLockWrite
+                if wait.family.is_some() && wait.thread().is_none() =>
+            {
+                LockKindKey::Held
+            }
             _ => continue,
         };
         by_lock.entry((wait.lock, key)).or_default().push(index);
@@ -98,6 +106,19 @@ pub(super) fn find(
                 );
                 (LockKind::Semaphore, Nobody::GaveBack, Confidence::VeryLikely, proof)
             }
+            LockKindKey::Held
+                if is_lost(looked, lock, &waiters, all().all(|(_, wait)| wait.holders.is_empty())) =>
+            {
+                let writes = |kind| kind == LockKind::RwLockWrite;
+                let kind = all().map(|(_, wait)| wait.kind).max_by_key(|kind| writes(*kind));
+                let proof = format!(
+                    "the lock at {lock:#x} is held, each of the {} who wait for it gives it back behind its wait, and no thread is between taking \
+                     and giving it back: it was taken on a way that leaves the giving back out, or by one of them before it asked again",
+                    waiters.len()
+                );
+                (kind.unwrap_or_default(), Nobody::LetGo, Confidence::VeryLikely, proof)
+            }
+            LockKindKey::Held => continue,
             LockKindKey::Condition => {
                 left.push((lock, waiters));
                 continue;
@@ -138,6 +159,7 @@ fn nobody_left(ahead: &mut Ahead<'_>, stacks: &ImageStacks, left: Vec<(u64, Vec<
 enum LockKindKey {
     Condition,
     Semaphore,
+    Held,
 }
 
 /// All who wait for it give it back behind their wait, and nobody has it now.

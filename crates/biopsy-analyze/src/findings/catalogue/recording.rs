@@ -1,6 +1,6 @@
 //! What the recording says of itself, of logs, and of a process that is well.
 
-use super::about::{About, of_dotnet, of_recording};
+use super::about::{About, of_dotnet, of_memory, of_recording};
 
 pub(super) const LOG_ERRORS: About = About {
     means: "The program or something beside it wrote lines of error while it was recorded. They may be what is wrong, or always be there.",
@@ -21,11 +21,17 @@ pub(super) const LOGGED_ERRORS: About = About {
 
 pub(super) const TARGET_ENDED: About = About {
     means: "The process ended while it was recorded. What it died of is in its memory, which is gone, unless a dump was taken.",
-    said: &[of_recording(
-        "the target ended while it was recorded (info when it was launched for the recording): what ran last, what was thrown last (type \
+    said: &[
+        of_recording(
+            "the target ended while it was recorded (info when it was launched for the recording): what ran last, what was thrown last (type \
          and place, the exception before it), a stack overflow",
-        "process exits, samples, events",
-    )],
+            "process exits, samples, events",
+        ),
+        of_memory(
+            "a thread ends the process by `exit` (info with status 0), in what, and what the functions on its stack say of the reason",
+            "registers, stacks",
+        ),
+    ],
     disproved_by: "Somebody stopped it: see the journal of its service.",
     to_do: &["Have a dump written when it dies: `biopsy dump TARGET --on crash`"],
 };

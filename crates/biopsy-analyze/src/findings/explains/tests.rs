@@ -39,6 +39,23 @@ fn threads(threads: &[(&str, u64, u64, bool)]) -> Analysis {
     analysis
 }
 
+/// A runtime with so many collections, of which so many were asked for.
+fn collected(total: u64, induced: u64) -> crate::RuntimeSummary {
+    let collections = crate::runtimes::CollectionSummary { total, induced, ..Default::default() };
+    crate::RuntimeSummary { collections, ..Default::default() }
+}
+
+#[test]
+fn collections_that_nobody_asked_for_have_another_reason() {
+    for (total, induced, explained) in [(4, 2, true), (5, 2, false), (0, 0, false)] {
+        let mut analysis = Analysis::default();
+        analysis.runtimes.push(collected(total, induced));
+        let both = [(GcPauses, Severity::Critical), (GcInduced, Severity::Warning)];
+        let after = settled(&analysis, &both)[0].1;
+        assert_eq!(after == Severity::Notice, explained, "{induced} of {total}");
+    }
+}
+
 fn finding(id: FindingId, severity: Severity) -> Finding {
     let text = String::new();
     Finding {
@@ -86,6 +103,7 @@ const EXPLAINED: &[(FindingId, FindingId)] = &[
     (GcPinned, AllocationStorm),
     (AllocationStorm, GcPauses),
     (GcPinned, GcPauses),
+    (GcInduced, GcPauses),
     (GcLargeHeap, GcPauses),
     (NPlusOne, SlowRequests),
     (SlowDependency, SlowRequests),
@@ -122,7 +140,8 @@ const SILENCED: &[(FindingId, FindingId)] = &[
 
 #[test]
 fn a_cause_makes_a_notice_of_what_it_explains() {
-    let pool = threads(&[(".NET TP Worker", 1, 0, true)]);
+    let mut pool = threads(&[(".NET TP Worker", 1, 0, true)]);
+    pool.runtimes.push(collected(4, 2));
     assert_eq!(pairs(How::Lowers), EXPLAINED);
     for &(cause, explained) in EXPLAINED {
         for worse in [Severity::Warning, Severity::Critical] {

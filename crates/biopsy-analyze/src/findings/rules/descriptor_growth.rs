@@ -39,7 +39,10 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Count(most.more as f64)),
         ));
     }
-    let opener = opener(scene, most.as_ref().is_some_and(|most| most.socket));
+    let opener = match most.as_ref().map(|most| most.kind) {
+        Some(Kind::Accepted) => opener(scene, true).or_else(|| accepter(scene)),
+        kind => opener(scene, kind == Some(Kind::Sockets)),
+    };
     let by = opener.as_ref().map_or(String::new(), |(_, name)| format!("; opened in {name}"));
     evidence.extend(opener.map(|(evidence, _)| evidence));
     let closed_by_peer = most.as_ref().is_some_and(|most| most.name.contains("close-wait"));
@@ -71,10 +74,21 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
+/// Of what there is more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// A file of this name.
+    Files,
+    /// Sockets to this peer.
+    Sockets,
+    /// Connections that others made to this address.
+    Accepted,
+}
+
 /// What grew most between the lists at the start and at the end.
 struct Grown {
     name: String,
-    socket: bool,
+    kind: Kind,
     before: u64,
     more: u64,
 }
@@ -82,7 +96,11 @@ struct Grown {
 impl Grown {
     fn words(&self) -> String {
         let name = self.name.replace('`', "'");
-        if self.socket { format!("sockets `{name}`") } else { format!("`{name}`") }
+        match self.kind {
+            Kind::Files => format!("`{name}`"),
+            Kind::Sockets => format!("sockets `{name}`"),
+            Kind::Accepted => format!("connections that were accepted at `{name}`"),
+        }
     }
 }
 
@@ -93,12 +111,14 @@ fn most_grown(scene: &Scene<'_>, pid: &str) -> Option<Grown> {
     };
     let files = compare(text("descriptors.txt"), text("descriptors-end.txt"), file_of);
     let sockets = compare(text("sockets.txt"), text("sockets-end.txt"), peer_of);
-    let (socket, (name, before, more)) = files
-        .map(|row| (false, row))
+    let accepted = compare(text("sockets.txt"), text("sockets-end.txt"), accepted_at);
+    let (kind, (name, before, more)) = files
+        .map(|row| (Kind::Files, row))
         .into_iter()
-        .chain(sockets.map(|row| (true, row)))
+        .chain(sockets.map(|row| (Kind::Sockets, row)))
+        .chain(accepted.map(|row| (Kind::Accepted, row)))
         .max_by_key(|(_, (name, _, more))| (*more, std::cmp::Reverse(*name)))?;
-    (more >= 2).then(|| Grown { name: name.chars().take(LONGEST).collect(), socket, before, more })
+    (more >= 2).then(|| Grown { name: name.chars().take(LONGEST).collect(), kind, before, more })
 }
 
 /// The name that is there more often in `after` than in `before`: name, count before, how many more.
@@ -136,6 +156,26 @@ fn peer_of(line: &str) -> Option<(&str, u64)> {
     let (count, rest) = line.strip_prefix("  ")?.trim_start().split_once("  ")?;
     let words = rest.split(' ').count();
     Some((rest, count.parse().ok()?)).filter(|_| words >= 3)
+}
+
+/// The own address of a connection: `tcp   127.0.0.1:80 -> 127.0.0.1:59173 established ...`. Whoever asks has another port each time, so
+/// that only the side that was asked has many of one.
+fn accepted_at(line: &str) -> Option<(&str, u64)> {
+    let (table, rest) = line.split_once(' ')?;
+    let (local, rest) = rest.trim_start().split_once(" -> ")?;
+    let state = rest.split(' ').nth(1)?;
+    let connected = matches!(state, "established" | "close-wait");
+    (table.starts_with("tcp") && connected).then_some((local, 1))
+}
+
+/// The function of the program that waits for connections, where accepting takes too little time to be seen.
+fn accepter(scene: &Scene<'_>) -> Option<(Evidence, String)> {
+    const ACCEPTS: [&str; 4] = ["inet_csk_accept", "__sys_accept4", "accept4", "accept"];
+    let tree = &scene.analysis.flames.all.waiting;
+    let (function, share) = scene.caller_of(tree, |_, row| ACCEPTS.contains(&row.name.as_str()))?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!("{} of the time in which connections are waited for is below {name}", percent(share));
+    (share >= OPENER).then(|| (at(Reference::Function(function), text, Some(Value::Share(share))), name))
 }
 
 /// The function of the program that opens, by CPU samples.
@@ -177,6 +217,10 @@ mod tests {
             Some(("tcp6 [::1]:43137 close-wait", 205))
         );
         assert_eq!(peer_of("     205  tcp6 close-wait"), None);
+        let line = "tcp   127.0.0.1:80 -> 127.0.0.1:59173 established to send 0 descriptor 4";
+        assert_eq!(accepted_at(line), Some(("127.0.0.1:80", 1)));
+        assert_eq!(accepted_at("tcp   127.0.0.1:80 -> 0.0.0.0:0 listening"), None);
+        assert_eq!(accepted_at("     205  tcp6 [::1]:43137 close-wait"), None);
         assert_eq!(peer_of("tcp   127.0.0.1:43137 -> 0.0.0.0:0 listening"), None);
     }
 

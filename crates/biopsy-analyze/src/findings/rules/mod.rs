@@ -139,6 +139,7 @@ pub(super) const OF_DUMP: &[OfDump] = &[
     dump::inferred::full_channel::find,
     dump::full_channel::find,
     dump::inferred::pool_starvation::find,
+    dump::target_ended::find,
     dump::stuck_wait::find,
     dump::inferred::stuck_wait::find,
     dump::held_up::find,

@@ -22,9 +22,14 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let askers = askers(scene);
     let long =
         |asker: &&Asker<'_>| asker.wait.share >= SHARE && asker.wait.count >= WAITS && asker.mean >= SLOW;
-    let mut slow = askers.iter().filter(long);
-    let asker = slow.next()?;
-    let others = slow.count();
+    let slow: Vec<&Asker<'_>> = askers.iter().filter(long).collect();
+    let alike = |one: &Asker<'_>| {
+        slow.iter().filter(move |other| other.wait.function == one.wait.function).copied().collect::<Vec<_>>()
+    };
+    // Where most is waited in all: threads that wait for questions, and nothing else, wait the longest each.
+    let all = |one: &Asker<'_>| alike(one).iter().map(|other| other.wait.share).sum::<f64>();
+    let asker = slow.iter().rev().copied().max_by(|a, b| all(a).total_cmp(&all(b)))?;
+    let others = alike(asker).len().saturating_sub(1);
     let (worst, mean) = (asker.wait, asker.mean);
     let calls = &scene.facts.waits.calls;
     let same = |row: &&CallWait| row.tid == worst.tid && row.function == worst.function;

@@ -12,6 +12,10 @@ const INDUCED: u64 = 3;
 /// Full ones a second from which on they cost.
 const RATE: f64 = 0.5;
 
+/// Share of the time in pauses, and of the CPU time below one function, from which on that function does what is done in pauses.
+const PAUSES: f64 = 0.25;
+const MOST: f64 = 0.5;
+
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene)
         .filter(|heard| heard.summary.collections.induced >= INDUCED)
@@ -26,7 +30,11 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .find_map(|item| item.stack)
         .map(|stack| crate::runtimes::place(heard.trace, Some(stack)))
         .filter(|place| place.own);
-    let in_place = place.as_ref().map_or(String::new(), in_place);
+    let in_place = match &place {
+        Some(place) => in_place(place),
+        None => caller(scene, summary.collections.pause_share)
+            .map_or(String::new(), |name| format!(", in {name}")),
+    };
     Some(Finding {
         id: FindingId::GcInduced,
         severity: if full as u64 >= INDUCED && rate >= RATE { Severity::Warning } else { Severity::Notice },
@@ -49,4 +57,16 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         )],
         next_steps: steps(&["Look for `GC.Collect` in the program and its libraries, and leave it out"]),
     })
+}
+
+/// Who calls for collections, by samples: events of collections need not have stacks. Where `GC.Collect` was compiled into its caller, it is
+/// the function that most of the CPU time is below: whoever asks for a collection does it, where it is not done by threads of its own.
+fn caller(scene: &Scene<'_>, pauses: f64) -> Option<String> {
+    const ASKS: &[&str] = &["System.GC.Collect", "System.GC._Collect", "System.GC.<Collect>"];
+    let asks = |name: &str| ASKS.iter().any(|known| name.starts_with(known));
+    let trees = &scene.analysis.flames.all;
+    let caller = |tree| scene.caller_of(tree, |_, row| asks(&row.name));
+    let most = || scene.program_of(&trees.cpu).filter(|(_, share)| pauses >= PAUSES && *share >= MOST);
+    let (function, _) = caller(&trees.cpu).or_else(|| caller(&trees.waiting)).or_else(most)?;
+    scene.function_name(Some(function))
 }

@@ -28,7 +28,13 @@ pub(crate) fn circle(analysis: &DumpAnalysis) -> Option<Finding> {
         [one] => {
             format!("{begin}: {} waits for {}, which nobody but itself could give", who(one), one.waits_for)
         }
+        [one, other] if one.pid == other.pid => {
+            format!("{begin}: threads {} and {} of {} wait for each other", one.tid, other.tid, who(one))
+        }
         [one, other] => format!("{begin}: {} and {} wait for each other", who(one), who(other)),
+        all if processes.len() == 1 => {
+            format!("{begin}: {} threads of {} wait for each other in a circle", all.len(), who(all.first()?))
+        }
         all => format!(
             "{begin}: {} threads of {} processes wait for each other in a circle",
             all.len(),

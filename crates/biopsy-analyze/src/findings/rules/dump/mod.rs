@@ -26,6 +26,7 @@ pub(super) mod silent_peer;
 pub(super) mod strand_deadlock;
 pub(super) mod strands_wait;
 pub(super) mod stuck_wait;
+pub(super) mod target_ended;
 pub(super) mod unhandled_exception;
 pub(super) mod waiting_operations;
 

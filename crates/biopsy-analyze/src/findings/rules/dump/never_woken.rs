@@ -16,7 +16,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     found.max_by(|a, b| a.severity.cmp(&b.severity).then(a.impact.total_cmp(&b.impact)))
 }
 
-/// Threads at a condition or semaphore.
+/// Threads at a condition, semaphore or lock.
 fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
     let count = stuck.waiters.len();
     let mut places: BTreeMap<String, Vec<Tid>> = BTreeMap::new();
@@ -39,6 +39,13 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
              one would be given back. One that is given back by other code than where it was taken would not be seen.",
             "Look for a way out between taking and giving back (an exception, an early return) that leaves the giving back out",
         ),
+        Nobody::LetGo => (
+            "is held, and no thread is where it would give it back",
+            "Whoever takes this lock gives it back further on in the same code, and no thread is on that way. Somebody took it and left it on \
+             another way, or a thread that has it asks for it once more (to write what it reads, say) and waits for itself. A lock that is \
+             given back by other code than where it was taken would not be seen.",
+            "Look for a way out between taking and giving back, and for code that takes it while it has it already",
+        ),
         Nobody::Signals => (
             "no code of the program signals",
             "Who waits at a condition goes on when somebody signals it. The code of the program was searched for all uses of this one: \
@@ -54,7 +61,11 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
     }
     evidence.push(fact(format!("how that is known ({}): {}", stuck.confidence.words(), stuck.proof), None));
     // Threads without work that nobody ever gives any look the same.
-    let severity = if stuck.nobody == Nobody::IsLeft { Severity::Notice } else { Severity::Warning };
+    // And a guard that is kept in an object is given back from where nobody sees it.
+    let severity = match stuck.nobody {
+        Nobody::IsLeft | Nobody::LetGo => Severity::Notice,
+        Nobody::GaveBack | Nobody::Signals => Severity::Warning,
+    };
     Some(finding(
         (severity, share(analysis, count).max(0.3)),
         format!("{} {waits} for {} that {nobody}{inside}", threads(count), stuck.kind.words()),
