@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::lines;
+use super::exceptions::Exceptions;
+use super::lines::Lines;
 use super::objects::Objects;
 
 /// Bytes of a table of lines or exceptions: those of the largest functions take some tens of thousands.
@@ -14,69 +15,27 @@ const TABLE: usize = 4 << 20;
 const VARIABLES: u64 = 256;
 /// Code objects that are kept.
 const KEPT: usize = 65_536;
-/// Handlers around one instruction.
-const NESTED: usize = 64;
 
 /// A function's code.
 #[derive(Clone, Debug)]
 pub(super) struct Code {
     pub(super) name: Arc<str>,
     pub(super) file: Arc<str>,
-    first_line: i32,
-    lines: Vec<u8>,
-    exceptions: Vec<u8>,
+    lines: Lines,
+    exceptions: Exceptions,
     /// How many variables are before the stack in a frame.
     pub(super) variables: u64,
 }
 
 impl Code {
     /// The line of an instruction, by its offset in bytes.
-    pub(super) fn line(&self, objects: &Objects<'_, '_>, offset: i64) -> Option<u32> {
-        let line = lines::line(objects.layout.line_table, &self.lines, self.first_line, offset);
-        u32::try_from(line).ok()
+    pub(super) fn line(&self, offset: i64) -> Option<u32> {
+        u32::try_from(self.lines.line(offset)).ok()
     }
 
-    /// Depths of the stack at the handlers that are around an instruction (Objects/exception_handling_notes.txt): entries of four
-    /// numbers (start, length, handler, depth and a bit), six bits a byte, the most important first; a byte with the top bit set
-    /// begins an entry.
-    ///
-    /// An instruction has the innermost handler only; that has the next one outwards, with less on the stack.
+    /// Depths of the stack at the handlers that are around an instruction, from the innermost on.
     pub(super) fn handler_depths(&self, offset: i64) -> Vec<u64> {
-        let mut depths: Vec<u64> = Vec::new();
-        let mut at = offset;
-        for _ in 0..NESTED {
-            let Some((handler, depth)) = self.handler(at) else { break };
-            if depths.last().is_none_or(|inner| depth < *inner) {
-                depths.push(depth);
-            }
-            at = handler;
-        }
-        depths
-    }
-
-    /// The handler of an instruction, and the depth of the stack there.
-    fn handler(&self, offset: i64) -> Option<(i64, u64)> {
-        let mut bytes = self.exceptions.iter().copied();
-        let mut number = || {
-            let mut value = 0u64;
-            for _ in 0..5 {
-                let byte = bytes.next()?;
-                value = value << 6 | u64::from(byte & 63);
-                if byte & 64 == 0 {
-                    break;
-                }
-            }
-            Some(value)
-        };
-        while let (Some(start), Some(length), Some(handler), Some(depth)) =
-            (number(), number(), number(), number())
-        {
-            let range = (start * 2) as i64..((start + length) * 2) as i64;
-            if range.contains(&offset) {
-                return Some(((handler * 2) as i64, depth >> 1));
-            }
-        }
-        None
+        self.exceptions.depths(offset)
     }
 }
 
@@ -116,9 +75,12 @@ impl Codes {
         Some(Code {
             name: objects.text(objects.pointer(at, layout.code_name)?)?.into(),
             file: self.file(objects, objects.pointer(at, layout.code_file)?)?,
-            first_line: objects.i32(at, layout.code_first_line)?,
-            lines: table(layout.code_lines)?,
-            exceptions: exceptions.unwrap_or_default(),
+            lines: Lines::new(
+                layout.line_table,
+                table(layout.code_lines)?,
+                objects.i32(at, layout.code_first_line)?,
+            ),
+            exceptions: Exceptions::new(exceptions.unwrap_or_default()),
             variables: variables.min(VARIABLES * 256),
         })
     }

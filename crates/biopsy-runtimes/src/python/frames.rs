@@ -72,7 +72,7 @@ impl PythonFrame {
         StrandFrame {
             function: Arc::clone(&self.code.name),
             file: Some(Arc::clone(&self.code.file)),
-            line: self.code.line(objects, self.offset),
+            line: self.code.line(self.offset),
             address: None,
             sp: None,
             inlined: false,

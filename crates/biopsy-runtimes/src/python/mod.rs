@@ -9,6 +9,7 @@
 
 mod attributes;
 mod code;
+mod exceptions;
 mod frames;
 pub(crate) mod layout;
 mod lines;

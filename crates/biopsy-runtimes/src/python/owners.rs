@@ -1,6 +1,6 @@
 //! Who has a lock that a thread waits for.
 
-use std::cell::RefCell;
+use std::cell::OnceCell;
 
 use rustc_hash::FxHashMap;
 
@@ -14,6 +14,8 @@ use crate::{Confidence, Holder, Owner, StrandId};
 
 /// Candidates that are named when nothing better is known.
 const CANDIDATES: usize = 8;
+/// Variables of all frames that are looked at for candidates.
+const VARIABLES: usize = 16_000_000;
 /// Words of a thread's state among which the lock is that it gives back when it ends (`on_delete_data`).
 const STATE_WORDS: u64 = 64;
 
@@ -30,8 +32,10 @@ pub(super) struct Held {
     by_with: FxHashMap<u64, Vec<Site>>,
     /// Numbers of threads by their `pthread_t`.
     by_id: FxHashMap<u64, usize>,
-    /// Who refers to a lock, of those that were asked for.
-    candidates: RefCell<FxHashMap<u64, Vec<Site>>>,
+    /// Who refers to a lock, of each thread the innermost frame; made when it is asked for.
+    referrers: OnceCell<FxHashMap<u64, Vec<Site>>>,
+    /// Which thread gives back a lock when it ends; made when it is asked for.
+    ended: OnceCell<FxHashMap<u64, usize>>,
 }
 
 impl Held {
@@ -40,7 +44,9 @@ impl Held {
         let objects = &reading.objects;
         let mut held = Self::default();
         for (number, thread) in threads.iter().enumerate() {
-            held.by_id.insert(thread.id, number);
+            if thread.id != 0 {
+                held.by_id.entry(thread.id).or_insert(number);
+            }
             for (position, frame) in thread.frames.iter().enumerate() {
                 let inner = position.checked_sub(1).and_then(|inner| thread.frames.get(inner));
                 // A condition lets go of its lock while it waits, although the block goes on.
@@ -88,59 +94,89 @@ impl Held {
             let proof = "it is inside of a `with` block of this lock, by the interpreter's own table";
             return owner(*number, *frame, Confidence::AlmostCertain, proof).into_iter().collect();
         }
-        let mut known = self.candidates.borrow_mut();
-        let candidates = known.entry(lock.object).or_insert_with(|| {
-            let refers = |(number, thread): (usize, &PythonThread)| {
-                let variables = |frame: &PythonFrame| frame.variables(&reading.objects);
-                let mut frames = thread.frames.iter();
-                Some((number, Some(frames.position(|frame| variables(frame).contains(&lock.object))?)))
-            };
-            threads.iter().enumerate().filter_map(refers).take(CANDIDATES).collect()
-        });
+        let known = self.referrers.get_or_init(|| referrers(reading, threads));
+        let candidates = known.get(&lock.object).map(Vec::as_slice).unwrap_or_default();
         let others = candidates.iter().filter(|(number, _)| *number != waiter);
         let proof = "a variable of it refers to the lock";
         others.filter_map(|(number, frame)| owner(*number, *frame, Confidence::Possible, proof)).collect()
     }
+
+    /// The thread that gives back this lock when it ends: up to 3.12 that is how its end is waited for.
+    pub(super) fn ends_with(
+        &self,
+        reading: &Reading<'_, '_, '_>,
+        threads: &[PythonThread],
+        lock: &Lock,
+    ) -> Option<Owner> {
+        let ended = self.ended.get_or_init(|| ended(reading, threads));
+        let proof = "the thread's state refers to the lock that is released when it ends";
+        Some(joined(threads.get(*ended.get(&lock.object)?)?, proof))
+    }
+
+    /// The thread that `Thread.join` is about, from 3.13 on: the `Thread` that it is called of has a handle with the thread's number.
+    pub(super) fn by_handle(
+        &self,
+        reading: &Reading<'_, '_, '_>,
+        threads: &[PythonThread],
+        join: &PythonFrame,
+    ) -> Option<Owner> {
+        let objects = &reading.objects;
+        let called_of = *join.variables(objects).first()?;
+        let attributes = attributes::of(objects, called_of);
+        let handle = attributes.into_iter().find(|one| objects.is(*one, "_thread._ThreadHandle"))?;
+        let handle = objects.pointer(handle, same::HANDLE)?;
+        let mut words = (0..HANDLE_WORDS).filter_map(|index| objects.word(handle, index * 8));
+        let number = words.find_map(|word| self.by_id.get(&word).copied())?;
+        Some(joined(threads.get(number)?, "the `Thread` that it waits for has the number of this thread"))
+    }
 }
 
-/// The thread that gives back this lock when it ends: up to 3.12 that is how its end is waited for.
-pub(super) fn ends_with(
-    reading: &Reading<'_, '_, '_>,
-    threads: &[PythonThread],
-    lock: &Lock,
-) -> Option<Owner> {
+/// Who refers to each lock by a variable.
+fn referrers(reading: &Reading<'_, '_, '_>, threads: &[PythonThread]) -> FxHashMap<u64, Vec<Site>> {
     let objects = &reading.objects;
-    let has = |thread: &&PythonThread| {
-        (0..STATE_WORDS).filter_map(|index| objects.pointer(thread.at, index * 8)).any(|word| {
-            word % 8 == 0
-                && objects.word(word, same::WEAK_OBJECT) == Some(lock.object)
-                && matches!(&*objects.type_name(word), "weakref" | "weakref.ReferenceType")
-        })
-    };
-    let thread = threads.iter().find(has)?;
-    Some(joined(
-        thread,
-        Confidence::Certain,
-        "the thread's state refers to the lock that is released when it ends",
-    ))
+    let mut all: FxHashMap<u64, Vec<Site>> = FxHashMap::default();
+    let mut left = VARIABLES;
+    for (number, thread) in threads.iter().enumerate() {
+        for (position, frame) in thread.frames.iter().enumerate() {
+            for value in frame.variables(objects) {
+                let Some(less) = left.checked_sub(1) else { return all };
+                left = less;
+                if !matches!(&*objects.type_name(value), "_thread.lock" | "_thread.RLock") {
+                    continue;
+                }
+                let sites = all.entry(value).or_default();
+                // The threads come one after the other, each from its innermost frame on.
+                if sites.len() < CANDIDATES && sites.last().is_none_or(|(last, _)| *last != number) {
+                    sites.push((number, Some(position)));
+                }
+            }
+        }
+    }
+    all
 }
 
-/// The thread that `Thread.join` is about, from 3.13 on: the `Thread` that it is called of has a handle with the thread's number.
-pub(super) fn by_handle(
-    reading: &Reading<'_, '_, '_>,
-    threads: &[PythonThread],
-    join: &PythonFrame,
-) -> Option<Owner> {
+/// The locks that threads give back when they end: their states have weak references to them.
+fn ended(reading: &Reading<'_, '_, '_>, threads: &[PythonThread]) -> FxHashMap<u64, usize> {
     let objects = &reading.objects;
-    let called_of = *join.variables(objects).first()?;
-    let attributes = attributes::of(objects, called_of);
-    let handle = attributes.into_iter().find(|one| objects.is(*one, "_thread._ThreadHandle"))?;
-    let handle = objects.pointer(handle, same::HANDLE)?;
-    let is_in = |id: u64| (0..HANDLE_WORDS).any(|index| objects.word(handle, index * 8) == Some(id));
-    let thread = threads.iter().find(|thread| thread.id != 0 && is_in(thread.id))?;
-    Some(joined(thread, Confidence::Certain, "the `Thread` that it waits for has the number of this thread"))
+    let mut all = FxHashMap::default();
+    for (number, thread) in threads.iter().enumerate() {
+        let words = (0..STATE_WORDS).filter_map(|index| objects.pointer(thread.at, index * 8));
+        for word in words.filter(|word| word % 8 == 0) {
+            if matches!(&*objects.type_name(word), "weakref" | "weakref.ReferenceType")
+                && let Some(lock) = objects.pointer(word, same::WEAK_OBJECT)
+            {
+                all.entry(lock).or_insert(number);
+            }
+        }
+    }
+    all
 }
 
-fn joined(thread: &PythonThread, confidence: Confidence, proof: &str) -> Owner {
-    Owner { holder: Holder::Strand(StrandId(thread.at)), confidence, frame: None, proof: proof.to_owned() }
+fn joined(thread: &PythonThread, proof: &str) -> Owner {
+    Owner {
+        holder: Holder::Strand(StrandId(thread.at)),
+        confidence: Confidence::Certain,
+        frame: None,
+        proof: proof.to_owned(),
+    }
 }

@@ -5,7 +5,7 @@
 //! frame of `Future.result` ─► `self`: condition, state
 //! ```
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::attributes;
 use super::frames::PythonFrame;
@@ -14,8 +14,8 @@ use super::threads::PythonThread;
 
 /// Frames above the call that waits, among which is that of the future.
 const INNER: usize = 4;
-/// Tasks of one queue.
-const QUEUED: u64 = 100_000;
+/// Tasks of all queues of an interpreter.
+const QUEUED: u64 = 1_000_000;
 /// `_queue.SimpleQueue`, `list`.
 const LIST: u64 = 32;
 const POSITION: u64 = 40;
@@ -35,7 +35,7 @@ impl Pools {
     /// Looks at all frames, and at the queues that they lead to.
     pub(super) fn of(reading: &Reading<'_, '_, '_>, threads: &[PythonThread]) -> Self {
         let mut pools = Self::default();
-        let mut seen = Vec::new();
+        let (mut seen, mut left) = (FxHashSet::default(), QUEUED);
         for (number, thread) in threads.iter().enumerate() {
             let worker = thread
                 .frames
@@ -49,9 +49,8 @@ impl Pools {
                 continue;
             };
             pools.of_thread.insert(number, queue);
-            if !seen.contains(&queue) {
-                seen.push(queue);
-                for future in queued(reading, queue).unwrap_or_default() {
+            if seen.insert(queue) {
+                for future in queued(reading, queue, &mut left).unwrap_or_default() {
                     pools.queued.insert(future, queue);
                 }
             }
@@ -83,14 +82,21 @@ fn is_of(frame: &PythonFrame, file: &str, names: &[&str]) -> bool {
     frame.code.file.ends_with(file) && names.contains(&name)
 }
 
-/// The futures of the tasks in a queue.
-fn queued(reading: &Reading<'_, '_, '_>, queue: u64) -> Option<Vec<u64>> {
+/// The futures of the tasks in a queue, of which so many may be looked at.
+fn queued(reading: &Reading<'_, '_, '_>, queue: u64, left: &mut u64) -> Option<Vec<u64>> {
     let objects = &reading.objects;
     let list = objects.pointer(queue, LIST).filter(|list| objects.is(*list, "list"))?;
     let (first, size) = (objects.word(queue, POSITION)?, objects.word(list, LIST_SIZE)?);
     let items = objects.pointer(list, LIST_ITEMS)?;
-    let item = |index: u64| objects.pointer(items, index.checked_mul(8)?);
-    let tasks = (first..size.min(first.saturating_add(QUEUED))).filter_map(item);
-    let of_task = |task: u64| attributes::of(objects, task).into_iter().next();
-    Some(tasks.filter(|task| objects.is(*task, "_WorkItem")).filter_map(of_task).collect())
+    let mut futures = Vec::new();
+    for index in first..size {
+        let Some(less) = left.checked_sub(1) else { break };
+        *left = less;
+        let place = index.checked_mul(8).and_then(|offset| items.checked_add(offset));
+        let Some(task) = place.and_then(|place| objects.memory.u64(place)) else { break };
+        if objects.is(task, "_WorkItem") {
+            futures.extend(attributes::of(objects, task).into_iter().next());
+        }
+    }
+    Some(futures)
 }

@@ -281,7 +281,7 @@ impl SampledPython {
         Some(StrandFrame {
             function: code.name.clone(),
             file: Some(code.file.clone()),
-            line: code.line(&objects, call.offset),
+            line: code.line(call.offset),
             ..StrandFrame::default()
         })
     }

@@ -2,7 +2,7 @@
 
 use super::layout::{LockPlace, same};
 use super::locks;
-use super::owners::{self, Held};
+use super::owners::Held;
 use super::reading::Reading;
 use super::registers;
 use super::threads::PythonThread;
@@ -81,7 +81,7 @@ pub(super) fn state(
     let Some(lock) = locks::waited_for(&reading.objects, &stack, registers.rsp, futex.address) else {
         // 3.13 waits for the end of a thread by its handle.
         let join = innermost.filter(|frame| frame.is_of_threading(&["join"]));
-        let owner = join.and_then(|join| owners::by_handle(reading, threads, join));
+        let owner = join.and_then(|join| held.by_handle(reading, threads, join));
         let Some(owner) = owner else { return (StrandState::Native, None) };
         let mut wait = StrandWait::of(WaitKind::Join, "threading.Thread.join");
         wait.ends_by_itself = futex.has_timeout;
@@ -100,7 +100,7 @@ pub(super) fn state(
     wait.object = Some(if lock.reentrant { "threading.RLock" } else { "threading.Lock" }.to_owned());
     wait.ends_by_itself = futex.has_timeout;
     match kind {
-        WaitKind::Join => wait.owners.extend(owners::ends_with(reading, threads, &lock)),
+        WaitKind::Join => wait.owners.extend(held.ends_with(reading, threads, &lock)),
         WaitKind::Mutex => wait.owners = held.owners(reading, threads, &lock, number),
         // Its lock is its own: whoever notifies it is not recorded.
         _ => wait.object = Some("threading.Condition".to_owned()),

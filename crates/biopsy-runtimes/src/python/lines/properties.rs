@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{LineTable, line};
+use super::LineTable;
+use super::tests::line;
 
 /// Stretches of code: length in bytes, which is even, and by how much the line changes where it begins.
 type Stretches = Vec<(u32, i32)>;
@@ -73,7 +74,7 @@ fn locations(code: &Stretches) -> Vec<u8> {
 proptest! {
     #[test]
     fn each_instruction_has_the_line_that_was_written(
-        code in prop::collection::vec(((1..400_u32).prop_map(|units| units * 2), -1_000..1_000_i32), 1..20),
+        code in prop::collection::vec(((1..400_u32).prop_map(|units| units * 2), -1_000..1_000_i32), 1..200),
         first in 1..100_000_i32,
     ) {
         let tables = [
