@@ -1,7 +1,7 @@
 //! Names of types, methods, fields and parameters.
 
 use super::schema::{RESOLUTION_SCOPE, TYPE_OR_METHOD_DEF, Table};
-use super::tables::partition;
+use super::tables::{Keyed, partition};
 use super::{Metadata, MetadataError, RowOf};
 
 /// Types around each other.
@@ -47,7 +47,7 @@ impl Metadata {
     /// The type around a nested type.
     #[must_use]
     pub fn enclosing(&self, type_row: u32) -> Option<u32> {
-        let row = *self.rows_with(Table::NestedClass, 0, type_row).first()?;
+        let row = *self.rows_with(Keyed::NestedClass, type_row, 1).first()?;
         self.cell(Table::NestedClass, row, 1).ok().filter(|&row| row != 0)
     }
 
@@ -130,7 +130,7 @@ impl Metadata {
     pub fn method_owner(&self, method: u32) -> Option<u32> {
         let at = match self.rows(Table::MethodPtr) {
             0 => method,
-            rows => (1..=rows).find(|&row| self.cell(Table::MethodPtr, row, 0) == Ok(method))?,
+            _ => *self.rows_with(Keyed::MethodPtr, method, 1).first()?,
         };
         let first = |row| self.cell(Table::TypeDef, row, 5).unwrap_or(0);
         // Lists of methods do not overlap and are in the order of their owners, in edited metadata too.
@@ -150,10 +150,9 @@ impl Metadata {
     #[must_use]
     pub fn type_parameters(&self, of: RowOf) -> Vec<&str> {
         let Some(key) = Self::encode(TYPE_OR_METHOD_DEF, of) else { return Vec::new() };
-        let rows = self.rows_with(Table::GenericParam, 2, key);
+        let rows = self.rows_with(Keyed::GenericParam, key, PARAMETERS);
         let mut found: Vec<_> = rows
             .into_iter()
-            .take(PARAMETERS)
             .filter_map(|row| {
                 let number = self.cell(Table::GenericParam, row, 0).ok()?;
                 Some((number, self.name(Table::GenericParam, row, 3).ok()?))

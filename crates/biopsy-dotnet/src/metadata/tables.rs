@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
 
@@ -22,6 +22,8 @@ pub(super) const MAGIC: u32 = 0x424a_5342;
 const STREAMS: u16 = 64;
 /// Characters of the version text; the standard allows 255.
 const VERSION_BYTES: u32 = 4096;
+/// Rows of a table: tokens have 24 bits for them.
+const ROWS: u32 = 0x00ff_ffff;
 /// Bytes of a name in `#Strings`.
 const NAME_BYTES: usize = 16 << 10;
 
@@ -53,6 +55,8 @@ pub struct Metadata {
     tables: Box<[TableShape; TABLES]>,
     /// `#-`: tables in the order they were made, found through `*Ptr` tables where there are some.
     edited: bool,
+    /// Rows by their keys, of tables that are not sorted by them and were asked.
+    by_key: [OnceLock<Vec<u32>>; Keyed::ALL],
 }
 
 impl fmt::Debug for Metadata {
@@ -106,7 +110,8 @@ impl Metadata {
         };
         let external = external_rows(&bytes, &found.pdb)?;
         let tables = parse_tables(&bytes, rows, &external)?;
-        Ok(Self { strings: found.strings, blobs: found.blobs, pdb: found.pdb, tables, edited, bytes })
+        let by_key = Default::default();
+        Ok(Self { strings: found.strings, blobs: found.blobs, pdb: found.pdb, tables, edited, by_key, bytes })
     }
 
     /// How many rows a table has.
@@ -219,15 +224,49 @@ impl Metadata {
         of.row.checked_shl(kind.bits.into()).map(|row| row | u32::try_from(tag).unwrap_or(0))
     }
 
-    /// The rows whose cell in `column` has `value`: by binary search where the table is sorted by it, else by looking at all.
-    pub(super) fn rows_with(&self, table: Table, column: usize, value: u32) -> Vec<u32> {
-        let rows = self.rows(table);
-        let cell = |row| self.cell(table, row, column).unwrap_or(0);
-        if !self.sorted(table) {
-            return (1..=rows).filter(|&row| cell(row) == value).collect();
+    /// The rows, at most so many, whose cell in `column` has `value`, in their order: by binary search where the table is sorted by it, else by
+    /// an index that is made once.
+    pub(super) fn rows_with(&self, table: Keyed, value: u32, most: usize) -> Vec<u32> {
+        let (of, column) = table.place();
+        let rows = self.rows(of);
+        let cell = |row| self.cell(of, row, column).unwrap_or(0);
+        // What edited metadata alone has is in the order in which it was edited.
+        if self.sorted(of) && of != Table::MethodPtr {
+            let first = partition(rows, |row| cell(row) < value);
+            return (first..=rows).take_while(|&row| cell(row) == value).take(most).collect();
         }
-        let first = partition(rows, |row| cell(row) < value);
-        (first..=rows).take_while(|&row| cell(row) == value).collect()
+        let index = self.by_key[table as usize].get_or_init(|| {
+            let mut index: Vec<u32> = (1..=rows.min(ROWS)).collect();
+            index.sort_by_key(|&row| cell(row));
+            index
+        });
+        let first = index.partition_point(|&row| cell(row) < value);
+        index.iter().skip(first).copied().take_while(|&row| cell(row) == value).take(most).collect()
+    }
+}
+
+/// Tables in which rows are looked for by their key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keyed {
+    /// By the inner type.
+    NestedClass,
+    /// By whose parameter it is.
+    GenericParam,
+    /// By the method.
+    MethodPtr,
+}
+
+impl Keyed {
+    /// How many there are.
+    const ALL: usize = 3;
+
+    /// The table, and the column of the key.
+    fn place(self) -> (Table, usize) {
+        match self {
+            Self::NestedClass => (Table::NestedClass, 0),
+            Self::GenericParam => (Table::GenericParam, 2),
+            Self::MethodPtr => (Table::MethodPtr, 0),
+        }
     }
 }
 

@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::{IlMap, Method, NameAddresses, Tier};
 
-/// How many bodies that begin before an address are looked at: bodies that live at the same time do not overlap, those that
-/// are gone may.
+/// How many bodies that begin before an address, or at it, are looked at, the last that came first: bodies that live at the same time do not
+/// overlap, those that are gone may. Of one version of a method there are not so many either.
 const OVERLAPS: usize = 64;
 
 /// What a hostile stream can make us keep.
@@ -74,8 +74,7 @@ impl MethodMap {
         if method.to == MonoNanos(0) {
             method.to = MonoNanos(u64::MAX);
         }
-        let known = self.bodies.range_mut((method.start, 0)..=(method.start, u32::MAX)).map(|(_, body)| body);
-        if let Some(known) = known.rev().find(|known| is_same(known, &method)) {
+        if let Some(known) = self.at_mut(method.start).find(|known| is_same(known, &method)) {
             complete(known, method);
             return;
         }
@@ -102,6 +101,11 @@ impl MethodMap {
         self.bodies.insert(key, method);
     }
 
+    /// Bodies that begin at an address, the last that came first.
+    fn at_mut(&mut self, start: Avma) -> impl Iterator<Item = &mut Method> {
+        self.bodies.range_mut((start, 0)..=(start, u32::MAX)).map(|(_, body)| body).rev().take(OVERLAPS)
+    }
+
     /// Memory that is used again holds nothing else any more.
     fn end_overlapped(&mut self, new: &Method) {
         let end = Avma(new.start.0 + u64::from(new.size));
@@ -121,7 +125,7 @@ impl MethodMap {
 
     /// A body was freed.
     pub fn remove(&mut self, start: Avma, method_id: u64, time: MonoNanos) {
-        for (_, body) in self.bodies.range_mut((start, 0)..=(start, u32::MAX)) {
+        for body in self.at_mut(start) {
             if body.method_id == method_id && body.to > time && body.from <= time {
                 body.to = time;
             }
@@ -152,7 +156,7 @@ impl MethodMap {
         let map = Arc::new(map);
         match self.by_method.get(&(method_id, version)) {
             Some(keys) => {
-                for key in keys {
+                for key in keys.iter().rev().take(OVERLAPS) {
                     if let Some(body) = self.bodies.get_mut(key) {
                         body.il = Some(Arc::clone(&map));
                     }
@@ -320,6 +324,25 @@ mod tests {
         }
         assert_eq!((map.len(), map.refused()), (2, 3));
     }
+
+    /// As many as a hostile stream likes: only the last of them are looked at again.
+    #[test]
+    fn of_many_bodies_at_one_address_the_last_are_looked_at() {
+        let mut map = MethodMap::new();
+        for number in 0..100_000_u64 {
+            map.insert(Method { method_id: 7, ..body(0x1000, 0x10, &format!("M{number}"), number) });
+        }
+        assert_eq!(map.len(), 100_000);
+        assert_eq!(found(&map, 0x1008, 99_999), Some("M99999"));
+        map.set_il_map(7, 0, IlMap::new(vec![(0, 0)]));
+        assert_eq!(map.iter().filter(|one| one.il.is_some()).count(), OVERLAPS);
+        // A rundown at the end completes the one that lives.
+        map.insert(Method { tier: Tier::Tier1, method_id: 7, ..body(0x1000, 0x10, "M99999", 0) });
+        assert_eq!((map.len(), map.find(Avma(0x1000)).map(|one| one.tier)), (100_000, Some(Tier::Tier1)));
+        map.remove(Avma(0x1000), 7, MonoNanos(200_000));
+        assert_eq!(map.iter().filter(|one| one.to == MonoNanos(u64::MAX)).count(), 0);
+    }
+
     proptest::proptest! {
         /// Bodies that come one after the other: each lives until another takes some of its memory.
         #[test]

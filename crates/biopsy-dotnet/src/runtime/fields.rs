@@ -13,6 +13,8 @@ use crate::metadata::Table;
 const FIELD_DESC: u64 = 16;
 /// Fields of one type; the format of metadata allows 16 million, generated code has some thousand.
 const FIELDS: u32 = 1 << 16;
+/// Bytes of the names of all fields of one type.
+const NAME_BYTES: usize = 32 << 20;
 /// The object array or boxed value that thread statics of 8 are in starts with a header of so many bytes.
 const STATIC: u32 = 1 << 24;
 const THREAD: u32 = 1 << 25;
@@ -115,6 +117,7 @@ fn read(
     let list = memory.u64(class.wrapping_add(list))?;
     let bases = if statics > 0 { static_bases(runtime, places, method_table) } else { (None, None) };
     let mut fields = Vec::new();
+    let mut name_bytes = 0;
     for number in 0..u64::from(instance + statics) {
         let address = list.wrapping_add(number * FIELD_DESC);
         let [first, second] = [memory.u32(address.wrapping_add(8))?, memory.u32(address.wrapping_add(12))?];
@@ -133,12 +136,12 @@ fn read(
             })
         };
         let module = runtime.module_with(info.module, Table::Field, row)?;
-        fields.push(Field {
-            name: module.metadata()?.field_name(row)?.to_string(),
-            row,
-            element_type: ElementType(element),
-            place,
-        });
+        let name = module.metadata()?.field_name(row)?.to_string();
+        name_bytes += name.len();
+        if name_bytes > NAME_BYTES {
+            return Err(unexpected(class, "too long names of fields"));
+        }
+        fields.push(Field { name, row, element_type: ElementType(element), place });
     }
     Ok(fields)
 }

@@ -106,3 +106,11 @@ pub struct MethodName {
     /// It has no metadata (`DynamicMethod`, IL stubs).
     pub dynamic: bool,
 }
+
+impl MethodName {
+    /// Bytes of all of its parts.
+    pub(super) fn bytes(&self) -> usize {
+        let signature = self.signature.as_ref().map_or(0, |signature| signature.len());
+        self.type_name.len() + self.method.len() + self.module_name.len() + signature
+    }
+}

@@ -12,6 +12,7 @@
 //! All methods take `&self`: what was read once is cached, bounded. An image of a process that goes on running changes below the
 //! cache: [`Runtime::forget`] before a new look.
 
+mod cache;
 mod check;
 mod checks;
 mod code;

@@ -1,14 +1,13 @@
 //! One runtime of an image.
 
 use std::fmt;
-use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use biopsy_image::{Image, ReadError};
 use biopsy_model::Avma;
-use rustc_hash::FxHashMap;
 
+use super::cache::Cache;
 use super::check::Check;
 use super::code::{CodePlaces, ReadyCode};
 use super::field::FieldPlaces;
@@ -31,6 +30,10 @@ pub(super) const PARENTS: usize = 256;
 const ANSWERS: usize = 1 << 17;
 /// Types and methods whose names are kept.
 const CACHED_NAMES: usize = 1 << 20;
+/// Bytes of names of one kind that are kept: a large server has some ten megabytes of them.
+const CACHED_NAME_BYTES: usize = 256 << 20;
+/// Types that are read for the name of one: each argument has arguments of its own.
+const NEEDED: usize = 1 << 16;
 
 /// One runtime of an image. `Send` and `Sync`: all methods take `&self` and cache what they read.
 pub struct Runtime<'i> {
@@ -55,35 +58,6 @@ pub struct Runtime<'i> {
     pub(super) look: AtomicU64,
     pub(super) methods: Cache<Avma, Option<Method>>,
     pub(super) tiers: Mutex<Option<Arc<Tiers>>>,
-}
-
-/// Answers that were given before.
-pub(super) struct Cache<K, V> {
-    map: Mutex<FxHashMap<K, V>>,
-    most: usize,
-}
-
-impl<K: Eq + Hash, V: Clone> Cache<K, V> {
-    fn new(most: usize) -> Self {
-        Self { map: Mutex::new(FxHashMap::default()), most }
-    }
-
-    fn map(&self) -> MutexGuard<'_, FxHashMap<K, V>> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn get(&self, key: &K) -> Option<V> {
-        self.map().get(key).cloned()
-    }
-
-    pub(super) fn put(&self, key: K, value: V) -> V {
-        let mut map = self.map();
-        if map.len() >= self.most {
-            map.clear();
-        }
-        map.insert(key, value.clone());
-        value
-    }
 }
 
 impl fmt::Debug for Runtime<'_> {
@@ -130,10 +104,14 @@ impl<'i> Runtime<'i> {
             places,
             known,
             checks: Vec::new(),
-            types: Cache::new(CACHED_NAMES),
+            types: Cache::weighed(CACHED_NAMES, CACHED_NAME_BYTES, |info| {
+                info.name.len() + info.arguments.len() * 8
+            }),
             modules: Cache::new(options.modules),
-            names: Cache::new(CACHED_NAMES),
-            field_lists: Cache::new(ANSWERS),
+            names: Cache::weighed(CACHED_NAMES, CACHED_NAME_BYTES, |name| name.bytes()),
+            field_lists: Cache::weighed(ANSWERS, CACHED_NAME_BYTES, |fields| {
+                fields.iter().map(|field| size_of::<Field>() + field.name.len()).sum()
+            }),
             ready: Cache::new(options.modules),
             look: AtomicU64::new(0),
             methods: Cache::new(ANSWERS),
@@ -207,7 +185,7 @@ impl<'i> Runtime<'i> {
         self.memory.forget();
         // Tables of functions do not change, and methods are only ever added: they are read again when one is missing.
         self.look.fetch_add(1, Ordering::Relaxed);
-        self.methods.map().clear();
+        self.methods.clear();
         let mut tiers = self.tiers.lock().unwrap_or_else(PoisonError::into_inner);
         if tiers.as_ref().is_some_and(|tiers| tiers.is_old()) {
             *tiers = None;
@@ -252,24 +230,28 @@ impl<'i> Runtime<'i> {
         if let Some(info) = self.types.get(&method_table) {
             return Ok(info);
         }
-        // Types whose names need those behind them first; a stack, not recursion.
-        let mut stack = vec![(method_table, self.raw_type(method_table)?)];
-        while let Some((handle, raw)) = stack.last() {
+        // Types whose names need those behind them first; a stack, not recursion. With each, which of what it needs comes next.
+        let mut stack = vec![(method_table, self.raw_type(method_table)?, 0)];
+        let mut left = NEEDED;
+        while let Some((handle, raw, next)) = stack.last_mut() {
             let handle = *handle;
-            let wanted = raw.needs.iter().copied().find(|need| {
-                self.types.get(need).is_none() && stack.iter().all(|(waiting, _)| waiting != need)
-            });
-            match wanted {
-                Some(need) if stack.len() < NESTING => match self.raw_type(need) {
-                    Ok(raw) => stack.push((need, raw)),
-                    Err(_) => {
-                        self.types.put(need, Arc::new(unknown(need)));
-                    }
-                },
-                _ => {
-                    let Some((_, raw)) = stack.pop() else { break };
-                    let info = self.named(raw);
-                    self.types.put(handle, Arc::new(info));
+            let wanted = raw.needs.get(*next).copied().filter(|_| left > 0);
+            *next += 1;
+            let Some(need) = wanted else {
+                let Some((_, raw, _)) = stack.pop() else { break };
+                let info = self.named(raw);
+                self.types.put(handle, Arc::new(info));
+                continue;
+            };
+            let is_waiting = stack.iter().any(|(waiting, ..)| *waiting == need);
+            if is_waiting || stack.len() >= NESTING || self.types.get(&need).is_some() {
+                continue;
+            }
+            left -= 1;
+            match self.raw_type(need) {
+                Ok(raw) => stack.push((need, raw, 0)),
+                Err(_) => {
+                    self.types.put(need, Arc::new(unknown(need)));
                 }
             }
         }
