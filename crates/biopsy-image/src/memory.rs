@@ -10,13 +10,14 @@ pub trait MemoryExt: Image {
     /// Fills all of `buffer`.
     ///
     /// # Errors
-    /// As [`Image::read`]; the address is that of the first byte that is missing.
+    /// As [`Image::read`]; the address is that of the first byte that is missing, or the last of all addresses where the buffer would go on
+    /// behind it. What is before that byte has been filled in.
     fn read_exact(&self, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
         let mut done = 0usize;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let at = address
                 .checked_add(done as u64)
-                .ok_or(ReadError::Missing { address, why: Absence::Unmapped })?;
+                .ok_or(ReadError::Missing { address: u64::MAX, why: Absence::Unmapped })?;
             let read = self.read(at, rest)?;
             if read == 0 {
                 return Err(ReadError::Missing { address: at, why: Absence::Unmapped });
@@ -94,8 +95,9 @@ mod tests {
     use super::*;
     use crate::{ImageModule, Mapping, ProcessFacts, Thread};
 
-    /// Bytes at some addresses, of which one read gives a few at most.
+    /// Bytes at some addresses from the first on, of which one read gives a few at most.
     struct Pieces {
+        first: u64,
         bytes: Vec<Option<u8>>,
         at_once: usize,
         process: ProcessFacts,
@@ -103,7 +105,7 @@ mod tests {
 
     impl Pieces {
         fn byte(&self, address: u64) -> Option<u8> {
-            *self.bytes.get(usize::try_from(address).ok()?)?
+            *self.bytes.get(usize::try_from(address.checked_sub(self.first)?).ok()?)?
         }
     }
 
@@ -144,7 +146,7 @@ mod tests {
             bytes in prop::collection::vec(prop::option::weighted(0.95, 0..4_u8), 0..40),
             at_once in 1..6_usize, address in 0..44_u64, length in 0..20_usize,
         ) {
-            let image = Pieces { bytes, at_once, process: ProcessFacts::default() };
+            let image = Pieces { first: 0, bytes, at_once, process: ProcessFacts::default() };
             let there: Vec<u8> = (address..).take(length).map_while(|at| image.byte(at)).collect();
             let mut buffer = vec![0xff; length];
             let missing = address + there.len() as u64;
@@ -166,9 +168,17 @@ mod tests {
 
     #[test]
     fn the_last_address_has_none_behind_it() {
-        let image = Pieces { bytes: Vec::new(), at_once: 1, process: ProcessFacts::default() };
+        let image = Pieces { first: 0, bytes: Vec::new(), at_once: 1, process: ProcessFacts::default() };
         assert!(image.read_exact(u64::MAX, &mut [0; 2]).is_err());
         assert_eq!(image.read_available(u64::MAX, &mut [0; 2]), 0);
         assert!(image.read_exact(u64::MAX, &mut []).is_ok(), "nothing is asked for");
+        let first = u64::MAX - 3;
+        let image = Pieces { first, bytes: vec![Some(7); 4], at_once: 3, process: ProcessFacts::default() };
+        let mut buffer = [0; 6];
+        let missing = image.read_exact(first, &mut buffer).expect_err("there are four");
+        assert!(matches!(missing, ReadError::Missing { address: u64::MAX, .. }), "{missing:?}");
+        assert_eq!(buffer, [7, 7, 7, 7, 0, 0]);
+        assert_eq!(image.read_available(first, &mut buffer), 4);
+        assert!(image.read_exact(first, &mut buffer[..4]).is_ok());
     }
 }
