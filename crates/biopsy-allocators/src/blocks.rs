@@ -7,16 +7,31 @@ use biopsy_model::footprint::SizeClass;
 /// Up to here each size is a class of its own: allocators give out multiples of 16.
 const EXACT: u64 = 1024;
 
+/// What they are multiples of.
+const STEP: u64 = 16;
+
 /// Blocks by class.
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// By the largest size of the class.
+    /// Those of exact sizes, by their multiple of [`STEP`]: most blocks are among them.
+    small: Vec<SizeClass>,
+    /// Others by the largest size of the class.
     classes: BTreeMap<u64, SizeClass>,
 }
 
 impl Classes {
     /// The class of blocks of this size: sizes to 1,024, then four to each power of two.
+    #[inline]
     fn of(&mut self, bytes: u64) -> &mut SizeClass {
+        if bytes <= EXACT && bytes.is_multiple_of(STEP) {
+            let number = (bytes / STEP) as usize;
+            if self.small.len() <= number {
+                self.small.resize_with(number + 1, SizeClass::default);
+            }
+            let class = &mut self.small[number];
+            class.up_to = bytes;
+            return class;
+        }
         let up_to = up_to(bytes);
         self.classes.entry(up_to).or_insert_with(|| SizeClass { up_to, ..SizeClass::default() })
     }
@@ -38,8 +53,16 @@ impl Classes {
     }
 
     pub(crate) fn into_list(self) -> Vec<SizeClass> {
-        self.classes.into_values().collect()
+        let mut list: Vec<SizeClass> =
+            self.small.into_iter().filter(is_met).chain(self.classes.into_values()).collect();
+        list.sort_by_key(|class| class.up_to);
+        list
     }
+}
+
+/// There were such blocks.
+fn is_met(class: &SizeClass) -> bool {
+    class.used.count > 0 || class.free.count > 0
 }
 
 fn up_to(bytes: u64) -> u64 {

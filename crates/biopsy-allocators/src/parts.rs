@@ -29,8 +29,9 @@ impl Part<'_> {
 impl<'i> Parts<'i> {
     pub(crate) fn of(image: &'i dyn Image, managed: &'i [Range<u64>]) -> Self {
         let mut parts = Self { parts: Vec::new(), managed, warnings: Vec::new() };
-        let stacks: Vec<u64> =
+        let mut stacks: Vec<u64> =
             image.threads().iter().filter_map(|thread| Some(thread.registers?.rsp)).collect();
+        stacks.sort_unstable();
         for mapping in image.mappings() {
             let Some(kind) = kind_of(mapping, &stacks) else { continue };
             let mut runs = Vec::new();
@@ -71,7 +72,8 @@ impl<'i> Parts<'i> {
     }
 }
 
-/// What a mapping is for, before anybody has looked into it; `None`: it holds no memory of the process's own.
+/// What a mapping is for, before anybody has looked into it; `None`: it holds no memory of the process's own. `stacks`: pointers of all threads,
+/// by address.
 fn kind_of(one: &Mapping, stacks: &[u64]) -> Option<MemoryKind> {
     match &one.backing {
         Backing::Kernel { .. } => None,
@@ -80,10 +82,15 @@ fn kind_of(one: &Mapping, stacks: &[u64]) -> Option<MemoryKind> {
         Backing::File { .. } if one.shared => Some(MemoryKind::Shared),
         Backing::File { .. } => Some(MemoryKind::ChangedFiles),
         Backing::Anonymous { label } if label.starts_with("[stack") => Some(MemoryKind::Stacks),
-        _ if stacks.iter().any(|&pointer| one.contains(pointer)) => Some(MemoryKind::Stacks),
+        _ if has_one(stacks, one) => Some(MemoryKind::Stacks),
         _ if one.shared => Some(MemoryKind::Shared),
         _ => Some(MemoryKind::Unaccounted),
     }
+}
+
+fn has_one(stacks: &[u64], mapping: &Mapping) -> bool {
+    let first = stacks.partition_point(|&pointer| pointer < mapping.start);
+    stacks.get(first).is_some_and(|&pointer| mapping.contains(pointer))
 }
 
 /// A file on a disk is behind it.
@@ -95,9 +102,13 @@ fn length(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end.saturating_sub(range.start)).fold(0, u64::saturating_add)
 }
 
-/// Bytes that two lists of ranges, each by address and not overlapping, have in common.
+/// Bytes that two lists of ranges, each by address and not overlapping, have in common. A long list is asked for each mapping of a process, so
+/// what lies before the other one is jumped over.
 pub(crate) fn overlap(some: &[Range<u64>], others: &[Range<u64>]) -> u64 {
-    let (mut common, mut left, mut right) = (0, 0, 0);
+    let (Some(first), Some(other)) = (some.first(), others.first()) else { return 0 };
+    let mut left = some.partition_point(|range| range.end <= other.start);
+    let mut right = others.partition_point(|range| range.end <= first.start);
+    let mut common = 0;
     while let Some((one, other)) = some.get(left).zip(others.get(right)) {
         // Ranges of a hostile dump may overlap after all.
         let both = one.end.min(other.end).saturating_sub(one.start.max(other.start));

@@ -104,7 +104,7 @@ impl Edges {
                     }
                 }
                 let read = bytes.len() as u64;
-                at += read.max(8);
+                at = at.saturating_add(read.max(8));
                 if read < length {
                     break;
                 }

@@ -7,16 +7,29 @@ use biopsy_model::Avma;
 pub(crate) struct Heap {
     starts: Vec<u64>,
     sizes: Vec<u64>,
-    /// The number of the first block that begins at or behind each page of the area, and that of none.
+    /// By address.
+    areas: Vec<Area>,
+    /// Of all areas: the number of the first block that begins at or behind each page.
     pages: Vec<u32>,
-    first_page: u64,
     end: u64,
 }
 
-/// Bytes of a page of the index, as a power of two; it grows where the addresses are far apart.
+/// Blocks that lie near each other: heaps lie far apart, and a table over all addresses between them would be mostly empty.
+struct Area {
+    /// The page of its first block.
+    first_page: u64,
+    /// Where its entries in the table begin.
+    entries: usize,
+    /// Its first block.
+    first: usize,
+}
+
+/// Bytes of a page of the index, as a power of two.
 const PAGE: u32 = 12;
+/// So many pages without the beginning of a block are between two areas.
+const GAP: u64 = 512;
 /// Entries of the index.
-const MOST_PAGES: u64 = 1 << 24;
+const MOST_PAGES: usize = 1 << 24;
 
 /// The number of a block.
 pub(crate) type BlockNumber = u32;
@@ -39,27 +52,27 @@ impl Heap {
             sizes.push(block.size);
             end = block_end;
         }
-        // Heaps lie far apart: a table over all addresses between would be mostly empty, so it is over what is there, by runs of blocks.
-        let mut heap = Self { starts, sizes, pages: Vec::new(), first_page: 0, end };
-        heap.index();
+        let mut heap = Self { starts, sizes, areas: Vec::new(), pages: Vec::new(), end };
+        heap.index(MOST_PAGES);
         heap
     }
 
-    fn index(&mut self) {
-        let Some((&first, &last)) = self.starts.first().zip(self.starts.last()) else { return };
-        self.first_page = first >> PAGE;
-        let count = (last >> PAGE) - self.first_page + 1;
-        if count > MOST_PAGES {
-            return;
-        }
-        self.pages.reserve_exact(count as usize + 1);
+    /// `most`: entries of the table; behind these blocks are looked for without it.
+    fn index(&mut self, most: usize) {
+        let (mut first_page, mut last_page) = (0, 0);
         for (number, start) in self.starts.iter().enumerate() {
-            let page = (start >> PAGE) - self.first_page;
-            while self.pages.len() as u64 <= page {
+            let page = start >> PAGE;
+            if self.areas.is_empty() || page - last_page > GAP {
+                first_page = page;
+                self.areas.push(Area { first_page, entries: self.pages.len(), first: number });
+            }
+            last_page = page;
+            let entries = self.areas.last().map_or(0, |area| area.entries);
+            let wanted = entries + (page - first_page) as usize + 1;
+            while self.pages.len() < wanted.min(most) {
                 self.pages.push(number as u32);
             }
         }
-        self.pages.push(self.starts.len() as u32);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -81,16 +94,18 @@ impl Heap {
         if address < first || address >= self.end {
             return None;
         }
-        let page = (address >> PAGE) - self.first_page;
+        let page = address >> PAGE;
+        let after = self.areas.partition_point(|area| area.first_page <= page);
+        let area = self.areas.get(after.checked_sub(1)?)?;
+        let behind = self.areas.get(after);
+        let entries = self.pages.get(area.entries..behind.map_or(self.pages.len(), |next| next.entries))?;
+        let last = behind.map_or(self.starts.len(), |next| next.first);
         // Those that begin on the page of the address, and the last one before it.
-        let (from, to) = if self.pages.is_empty() {
-            (0, self.starts.len())
-        } else {
-            let from = self.pages.get(page as usize).copied().unwrap_or(self.starts.len() as u32) as usize;
-            let to = self.pages.get(page as usize + 1).map_or(self.starts.len(), |to| *to as usize);
-            (from, to)
-        };
-        let within = self.starts.get(from..to)?.partition_point(|start| *start <= address);
+        let page = (page - area.first_page) as usize;
+        let to = entries.get(page + 1).map_or(last, |to| *to as usize);
+        // Behind the table it may be any that is behind the last one of it.
+        let from = entries.get(page).or(entries.last()).map_or(area.first, |from| *from as usize);
+        let within = self.starts.get(from..to.max(from))?.partition_point(|start| *start <= address);
         let number = (from + within).checked_sub(1)?;
         (address - self.starts[number] < self.sizes[number]).then_some(number as u32)
     }
@@ -107,15 +122,20 @@ mod tests {
         fn an_address_is_found_in_the_block_that_has_it(
             rows in prop::collection::vec((0..40_u64, 1..30_u64), 0..60),
             far in any::<bool>(),
+            room in prop::option::of(0..20_usize),
         ) {
             let mut at = 0x10_0000;
             let mut blocks = Vec::new();
             for (number, (gap, words)) in rows.into_iter().enumerate() {
-                at += gap * 8 + if far && number == 20 { 1 << 40 } else { number as u64 * 512 };
+                at += gap * 8 + if far && number % 20 == 19 { 1 << 40 } else { number as u64 * 512 };
                 blocks.push(UsedBlock { start: Avma(at), size: words * 8 });
                 at += words * 8;
             }
-            let heap = Heap::new(blocks.clone());
+            let mut heap = Heap::new(blocks.clone());
+            if let Some(most) = room {
+                (heap.areas, heap.pages) = (Vec::new(), Vec::new());
+                heap.index(most);
+            }
             let addresses = blocks.iter().flat_map(|one| [one.start.0 - 1, one.start.0, one.start.0 + 3, one.start.0 + one.size - 1, one.start.0 + one.size]);
             for address in addresses {
                 let expected = blocks.iter().position(|one| address >= one.start.0 && address - one.start.0 < one.size);

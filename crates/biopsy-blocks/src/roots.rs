@@ -94,7 +94,8 @@ pub(crate) fn find(
         false => (RootKind::Static, RootKind::Other),
     };
     for module in modules {
-        for range in module.data.iter().flat_map(|range| without(range.clone(), &[others.areas])) {
+        let parts = module.data.iter().flat_map(|range| without(range.clone(), &[others.areas]));
+        for range in parts.flat_map(|part| words::written(image, part)) {
             words::for_each(image, range, |at, value, next| {
                 let Some(block) = heap.find(value).filter(|block| !leads_to_head(kinds, heap, *block, value))
                 else {
@@ -122,7 +123,7 @@ pub(crate) fn find(
         let range = stack.map_or(one.start, |pointer| pointer.max(one.start))..one.end;
         let known = [others.areas, others.pools, data.as_slice()];
         let mut hits = Vec::new();
-        for part in without(range, &known) {
+        for part in without(range, &known).into_iter().flat_map(|part| words::written(image, part)) {
             words::for_each(image, part, |at, value, next| {
                 let Some(block) = heap.find(value).filter(|block| !leads_to_head(kinds, heap, *block, value))
                 else {

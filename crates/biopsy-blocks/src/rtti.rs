@@ -16,6 +16,8 @@ use rustc_hash::FxHashMap;
 const NAME: usize = 1024;
 /// Words that are remembered: most of what is looked at is no table.
 const REMEMBERED: usize = 1 << 20;
+/// Bytes of names that are remembered.
+const REMEMBERED_BYTES: usize = 32 << 20;
 /// An object is at most so many bytes inside of another.
 const INSIDE: u64 = 1 << 24;
 
@@ -26,13 +28,14 @@ pub(crate) struct Rtti<'i> {
     lowest: u64,
     highest: u64,
     known: FxHashMap<u64, Option<Arc<str>>>,
+    bytes: usize,
 }
 
 impl<'i> Rtti<'i> {
     pub(crate) fn new(image: &'i dyn Image, modules: &'i [ModuleVariables]) -> Self {
         let lowest = modules.iter().map(|one| one.range.start).min().unwrap_or(u64::MAX);
         let highest = modules.iter().map(|one| one.range.end).max().unwrap_or(0);
-        Self { image, modules, lowest, highest, known: FxHashMap::default() }
+        Self { image, modules, lowest, highest, known: FxHashMap::default(), bytes: 0 }
     }
 
     /// The type whose objects have this word; `None`: it is no table.
@@ -44,7 +47,8 @@ impl<'i> Rtti<'i> {
             return known.clone();
         }
         let name = self.read(word).map(Arc::from);
-        if self.known.len() < REMEMBERED {
+        if self.known.len() < REMEMBERED && self.bytes < REMEMBERED_BYTES {
+            self.bytes += name.as_ref().map_or(0, |name| name.len());
             self.known.insert(word, name.clone());
         }
         name
@@ -84,7 +88,7 @@ impl<'i> Rtti<'i> {
         }
         self.module(info)?;
         self.module(self.word(info)?)?;
-        let at = self.word(info + 8)?;
+        let at = self.word(info.checked_add(8)?)?;
         self.module(at)?;
         let mut bytes = [0; NAME];
         let read = self.image.read_available(at, &mut bytes);

@@ -15,6 +15,8 @@ use rustc_hash::FxHashMap;
 const METHODS: u64 = 4;
 /// Words that are remembered.
 const REMEMBERED: usize = 1 << 20;
+/// Bytes of names that are remembered.
+const REMEMBERED_BYTES: usize = 32 << 20;
 /// The largest alignment.
 const ALIGNMENT: u64 = 4096;
 
@@ -28,6 +30,7 @@ pub(crate) struct RustTables<'i> {
     lowest: u64,
     highest: u64,
     known: FxHashMap<u64, Option<Table>>,
+    bytes: usize,
 }
 
 impl<'i> RustTables<'i> {
@@ -35,7 +38,7 @@ impl<'i> RustTables<'i> {
         let data = || modules.iter().flat_map(|one| &one.data);
         let lowest = data().map(|range| range.start).min().unwrap_or(u64::MAX);
         let highest = data().map(|range| range.end).max().unwrap_or(0);
-        Self { image, modules, lowest, highest, known: FxHashMap::default() }
+        Self { image, modules, lowest, highest, known: FxHashMap::default(), bytes: 0 }
     }
 
     /// Whether a word may lead to one, for those that are looked at all the time.
@@ -50,7 +53,9 @@ impl<'i> RustTables<'i> {
             Some(known) => known.clone(),
             None => {
                 let table = self.read(word);
-                if self.known.len() < REMEMBERED {
+                if self.known.len() < REMEMBERED && self.bytes < REMEMBERED_BYTES {
+                    let name = table.as_ref().and_then(|(_, name)| name.as_ref());
+                    self.bytes += name.map_or(0, |name| name.len());
                     self.known.insert(word, table.clone());
                 }
                 table

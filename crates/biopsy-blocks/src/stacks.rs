@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use biopsy_image::{Image, mapping};
+use biopsy_model::Tid;
 use biopsy_stacks::image::{ImageStacks, ModuleVariables, Options, ThreadStack, walk};
 use biopsy_stacks::symbols;
+use rustc_hash::FxHashMap;
 
 /// Bytes below a stack pointer that a function may use (System V ABI, 3.2.2).
 pub(crate) const RED_ZONE: u64 = 128;
@@ -46,7 +48,7 @@ struct Stack {
 /// All of them.
 pub(crate) struct Stacks<'m> {
     program: Option<&'m ModuleVariables>,
-    /// Each thread's own pointer.
+    /// Each thread's own pointer, by address.
     pointers: Vec<(u64, u32)>,
     stacks: Vec<Stack>,
 }
@@ -67,11 +69,13 @@ impl<'m> Stacks<'m> {
             ..Options::default()
         };
         let walked = walk(image, &options);
+        let by_thread: FxHashMap<Tid, &ThreadStack> =
+            walked.threads.iter().map(|stack| (stack.tid, stack)).collect();
         let mut stacks = Vec::new();
         let mut pointers = Vec::new();
         for thread in image.threads() {
             let Some(registers) = &thread.registers else { continue };
-            let stack = walked.threads.iter().find(|stack| stack.tid == thread.tid);
+            let stack = by_thread.get(&thread.tid).copied();
             pointers.push((registers.fs_base, thread.tid.0));
             let Some(mapping) = mapping::find(image.mappings(), registers.rsp) else { continue };
             let words = registers.to_words();
@@ -86,6 +90,7 @@ impl<'m> Stacks<'m> {
             });
         }
         stacks.sort_by_key(|stack| stack.pointer);
+        pointers.sort_unstable();
         Self { program: modules.iter().find(|one| one.is_program), pointers, stacks }
     }
 
@@ -102,20 +107,24 @@ impl<'m> Stacks<'m> {
             return of_stack(stack, at);
         }
         let own = self.program.map_or(0, |program| program.thread_bytes);
-        for (pointer, thread) in &self.pointers {
-            let first = pointer.wrapping_sub(own);
-            if (first..*pointer).contains(&at) {
-                let name = self.program.and_then(|program| program.of_thread(at - first));
-                return ThreadMemory::Static(name, *thread);
-            }
+        if let Some((pointer, thread)) = self.first_pointer(|pointer| pointer > at)
+            && let Some(offset) = at.checked_sub(pointer.saturating_sub(own))
+        {
+            let name = self.program.and_then(|program| program.of_thread(offset));
+            return ThreadMemory::Static(name, thread);
         }
         // Those of libraries lie around them, as far as is known; memory of several threads may lie side by side.
-        for (pointer, thread) in &self.pointers {
-            if (pointer.saturating_sub(own.max(OF_LIBRARIES))..pointer.saturating_add(BEHIND)).contains(&at) {
-                return ThreadMemory::Static(None, *thread);
-            }
+        if let Some((pointer, thread)) = self.first_pointer(|pointer| pointer.saturating_add(BEHIND) > at)
+            && pointer.saturating_sub(own.max(OF_LIBRARIES)) <= at
+        {
+            return ThreadMemory::Static(None, thread);
         }
         stack.map_or(ThreadMemory::Neither, |stack| of_stack(stack, at))
+    }
+
+    /// The lowest of the threads' pointers from where on this holds.
+    fn first_pointer(&self, is_behind: impl Fn(u64) -> bool) -> Option<(u64, u32)> {
+        self.pointers.get(self.pointers.partition_point(|(pointer, _)| !is_behind(*pointer))).copied()
     }
 
     /// The stack that an address is on, in the part that is in use.

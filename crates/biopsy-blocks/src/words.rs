@@ -42,11 +42,24 @@ impl<'i> InOrder<'i> {
     }
 }
 
+/// Pages of a range that may be missing: a dump may say that there is more than all machines have.
+pub(crate) const MISSING: usize = 1 << 20;
+
+/// The parts of a range that somebody wrote to: what was never written leads nowhere, and reserved addresses may be more than there is memory.
+pub(crate) fn written(image: &dyn Image, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut runs = Vec::new();
+    match image.written(range.clone(), &mut runs) {
+        Ok(()) => runs,
+        Err(_) => vec![range],
+    }
+}
+
 /// Words of a range that are not zero, with their addresses, piece by piece; what is missing is left out, page by page.
 pub(crate) fn for_each(image: &dyn Image, range: Range<u64>, mut each: impl FnMut(u64, u64, Option<u64>)) {
     let mut bytes = vec![0; PIECE];
-    let mut at = range.start.next_multiple_of(8);
-    while at < range.end {
+    let Some(mut at) = range.start.checked_next_multiple_of(8) else { return };
+    let mut missing = 0;
+    while at < range.end && missing < MISSING {
         let length = usize::try_from(range.end - at).unwrap_or(PIECE).min(PIECE);
         let Some(part) = bytes.get_mut(..length) else { break };
         let read = image.read_available(at, part);
@@ -59,7 +72,10 @@ pub(crate) fn for_each(image: &dyn Image, range: Range<u64>, mut each: impl FnMu
             }
         }
         at = match read {
-            0 => (at / PAGE_SIZE + 1).saturating_mul(PAGE_SIZE),
+            0 => {
+                missing += 1;
+                (at / PAGE_SIZE + 1).saturating_mul(PAGE_SIZE)
+            }
             read => at.saturating_add((read as u64).next_multiple_of(8)),
         };
     }

@@ -11,6 +11,10 @@ use biopsy_allocators::UsedBlock;
 use biopsy_image::{Backing, Image, MemoryExt};
 use biopsy_model::Avma;
 
+use crate::words::{MISSING, written};
+
+/// Bytes that are read at once.
+const PIECE: u64 = 1 << 20;
 /// Bytes of the largest arena.
 const ARENA: u64 = 1 << 20;
 const HEAD: u64 = 48;
@@ -24,47 +28,71 @@ pub(crate) fn find(
     blocks: &mut Vec<UsedBlock>,
     most: usize,
 ) -> Vec<Range<u64>> {
-    let mut pools = Vec::new();
-    let mut bytes = vec![0; 16 << 10];
+    let mut pools: Vec<Range<u64>> = Vec::new();
+    let mut piece = Piece { image, start: 0, bytes: Vec::new() };
+    let mut missing = 0;
     for mapping in image.mappings() {
         let is_anonymous = matches!(mapping.backing, Backing::Anonymous { .. } | Backing::Unknown);
         if !is_anonymous || !mapping.protection.write || mapping.shared {
             continue;
         }
-        let mut runs = Vec::new();
-        if image.written(mapping.range(), &mut runs).is_err() {
-            continue;
-        }
         let mut behind = 0;
-        for run in runs {
-            let mut at = run.start.max(behind).next_multiple_of(POOLS[0]);
-            while at < run.end && blocks.len() < most {
-                let next = areas.partition_point(|area| area.end <= at);
-                if let Some(area) = areas.get(next).filter(|area| area.contains(&at)) {
-                    at = area.end.next_multiple_of(POOLS[0]);
+        for run in written(image, mapping.range()) {
+            let mut next = run.start.max(behind).checked_next_multiple_of(POOLS[0]);
+            while let Some(at) = next.filter(|at| *at < run.end && blocks.len() < most && missing < MISSING) {
+                let known = areas.partition_point(|area| area.end <= at);
+                if let Some(area) = areas.get(known).filter(|area| area.contains(&at)) {
+                    next = area.end.checked_next_multiple_of(POOLS[0]);
                     continue;
                 }
-                let read = image.read_available(at, &mut bytes);
-                match pool(at, bytes.get(..read).unwrap_or_default()) {
+                let bytes = piece.at(at, run.end);
+                missing += usize::from(bytes.is_empty());
+                let size = match pool(at, bytes) {
                     Some((size, used)) => {
                         blocks.extend(used);
                         // Between two pools of an arena there are such that are empty now, in which old objects still lie.
                         let last = pools.last_mut().filter(|last: &&mut Range<u64>| {
-                            last.start >= mapping.start && at - last.end <= ARENA
+                            last.start >= mapping.start && at.saturating_sub(last.end) <= ARENA
                         });
                         match last {
-                            Some(last) => last.end = at + size,
-                            None => pools.push(at..at + size),
+                            Some(last) => last.end = last.end.max(at.saturating_add(size)),
+                            None => pools.push(at..at.saturating_add(size)),
                         }
-                        at += size;
+                        size
                     }
-                    None => at += POOLS[0],
-                }
-                behind = at;
+                    None => POOLS[0],
+                };
+                behind = at.saturating_add(size);
+                next = at.checked_add(size);
             }
         }
     }
     pools
+}
+
+/// Memory that is gone through in the order of its addresses.
+struct Piece<'i> {
+    image: &'i dyn Image,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Piece<'_> {
+    /// As much of a pool as there is: of the last one before `end` behind that too, since not all of its pages need to be written.
+    fn at(&mut self, at: u64, end: u64) -> &[u8] {
+        let [_, largest] = POOLS;
+        let held = self.start.saturating_add(self.bytes.len() as u64);
+        if at < self.start || at.saturating_add(largest) > held {
+            let length = end.saturating_sub(at).clamp(largest, PIECE);
+            self.bytes.resize(usize::try_from(length).unwrap_or(0), 0);
+            self.start = at;
+            let read = self.image.read_available(at, &mut self.bytes);
+            self.bytes.truncate(read);
+        }
+        let from = usize::try_from(at - self.start).unwrap_or(usize::MAX);
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        rest.get(..largest as usize).unwrap_or(rest)
+    }
 }
 
 /// The size of the pool that begins here, and its blocks in use: the list of free ones must be as long as the head says.

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     /// As `Lines::line`, of a table that is looked at once.
-    pub(super) fn line(kind: LineTable, table: &[u8], first: i32, offset: i64) -> i32 {
+    fn line(kind: LineTable, table: &[u8], first: i32, offset: i64) -> i32 {
         Lines::new(kind, table.to_vec(), first).line(offset)
     }
 

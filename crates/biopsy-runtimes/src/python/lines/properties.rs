@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::LineTable;
-use super::tests::line;
+use super::{LineTable, Lines};
 
 /// Stretches of code: length in bytes, which is even, and by how much the line changes where it begins.
 type Stretches = Vec<(u32, i32)>;
@@ -81,14 +80,15 @@ proptest! {
             (LineTable::Pairs, pairs(&code)),
             (LineTable::Lengths, lengths(&code)),
             (LineTable::Locations, locations(&code)),
-        ];
+        ]
+        .map(|(kind, table)| (kind, Lines::new(kind, table, first)));
         let (mut offset, mut expected) = (0_i64, first);
         for (length, change) in &code {
             expected += change;
             let end = offset + i64::from(*length);
             for at in [offset, offset + 1, offset + i64::from(*length) / 2, end - 1] {
-                for (kind, table) in &tables {
-                    prop_assert_eq!(line(*kind, table, first, at), expected, "{:?} at {} of {:?}", kind, at, code);
+                for (kind, lines) in &tables {
+                    prop_assert_eq!(lines.line(at), expected, "{:?} at {} of {:?}", kind, at, code);
                 }
             }
             offset = end;
