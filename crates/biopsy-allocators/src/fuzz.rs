@@ -28,6 +28,13 @@ impl MadeProcess {
     /// Whole.
     #[must_use]
     pub fn new() -> Self {
+        Self::with_blocks(&[]).0
+    }
+
+    /// With blocks of these sizes in use besides, each with its header and a multiple of 16 bytes; gives what the program sees of them. There
+    /// is room for 14 KiB.
+    #[must_use]
+    pub fn with_blocks(more: &[u64]) -> (Self, Vec<u64>) {
         let mapping = |start, bytes: usize, backing| Mapping {
             start,
             end: start + bytes as u64,
@@ -47,8 +54,8 @@ impl MadeProcess {
             process: ProcessFacts::default(),
         };
         made.arena();
-        made.blocks();
-        made
+        let more = made.blocks(more);
+        (made, more)
     }
 
     fn arena(&mut self) {
@@ -63,11 +70,11 @@ impl MadeProcess {
         self.word(DATA + 0x60, HEAP);
     }
 
-    fn blocks(&mut self) {
+    fn blocks(&mut self, more: &[u64]) -> Vec<u64> {
         let sizes = [0x290, 0x50, 0x100, 0x20, 0x20, 0x40];
         let mut at = HEAP;
         let mut blocks = Vec::new();
-        for (number, size) in sizes.into_iter().enumerate() {
+        for (number, size) in sizes.iter().chain(more).copied().enumerate() {
             // The fourth follows a free one.
             self.word(at + 8, size | u64::from(number != 3));
             blocks.push(at);
@@ -75,7 +82,7 @@ impl MadeProcess {
         }
         self.word(at + 8, (HEAP + HEAP_BYTES as u64 - at) | 1);
         self.word(TOP, at);
-        let [cache, _, free, fast, cached, _] = blocks[..] else { return };
+        let [cache, _, free, fast, cached, _, ref more @ ..] = blocks[..] else { return Vec::new() };
         // The third block is alone in the unsorted bin.
         self.word(free + 16, BINS - 16);
         self.word(free + 24, BINS - 16);
@@ -87,6 +94,7 @@ impl MadeProcess {
         self.word(cache + 16, 1);
         self.word(cache + 16 + 128, cached + 16);
         self.word(cached + 16, (cached + 16) >> 12);
+        more.iter().map(|chunk| chunk + 16).collect()
     }
 
     /// Writes a word; nothing where no memory is.

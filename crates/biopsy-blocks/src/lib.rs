@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod edges;
+pub mod fuzz;
 mod heap;
 mod kinds;
 mod looks;

@@ -46,7 +46,7 @@ impl<'i> Rtti<'i> {
         if let Some(known) = self.known.get(&word) {
             return known.clone();
         }
-        let name = self.read(word).map(Arc::from);
+        let name: Option<Arc<str>> = self.read(word).map(Arc::from);
         if self.known.len() < REMEMBERED && self.bytes < REMEMBERED_BYTES {
             self.bytes += name.as_ref().map_or(0, |name| name.len());
             self.known.insert(word, name.clone());

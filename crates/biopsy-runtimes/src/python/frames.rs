@@ -68,7 +68,7 @@ pub(super) fn read(objects: &Objects<'_, '_>, codes: &Codes, at: u64) -> Option<
 }
 
 impl PythonFrame {
-    pub(super) fn strand_frame(&self, objects: &Objects<'_, '_>) -> StrandFrame {
+    pub(super) fn strand_frame(&self) -> StrandFrame {
         StrandFrame {
             function: Arc::clone(&self.code.name),
             file: Some(Arc::clone(&self.code.file)),

@@ -29,6 +29,7 @@ mod waits;
 
 use biopsy_model::Avma;
 use code::Codes;
+use frames::PythonFrame;
 use layout::Layout;
 use objects::Objects;
 use owners::Held;
@@ -117,7 +118,7 @@ fn read_interpreters(reading: &Reading<'_, '_, '_>, runtime: u64, first: u64, fo
             let mut strand = Strand::new(StrandId(thread.at), StrandKind::Thread);
             strand.tid = thread.tid;
             strand.name.clone_from(&thread.name);
-            strand.frames = thread.frames.iter().map(|frame| frame.strand_frame(&reading.objects)).collect();
+            strand.frames = thread.frames.iter().map(PythonFrame::strand_frame).collect();
             strand.cut = thread.cut;
             (strand.state, strand.wait) = waits::state(reading, &threads, &held, gil.as_ref(), number);
             strand.pool = pools.of_thread(number);

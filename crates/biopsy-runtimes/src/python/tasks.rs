@@ -90,7 +90,7 @@ fn task(reading: &Reading<'_, '_, '_>, at: u64, most: usize) -> Option<(Strand, 
         "int" => small_number(reading, name).map(|number| format!("Task-{number}")),
         _ => None,
     });
-    strand.frames = walked.iter().map(|frame| frame.strand_frame(objects)).collect::<Vec<StrandFrame>>();
+    strand.frames = walked.iter().map(PythonFrame::strand_frame).collect::<Vec<StrandFrame>>();
     match field(place - 1) {
         None => strand.state = StrandState::Runnable,
         Some(future) => {
