@@ -7,6 +7,7 @@ mod support;
 
 use std::sync::Arc;
 
+use biopsy_model::Avma;
 use biopsy_model::stack::StackEnd;
 use biopsy_stacks::elf::ElfCache;
 use biopsy_stacks::symbols::{Options, Symbolizer};
@@ -77,6 +78,39 @@ fn a_program_at_a_fixed_address() {
 #[test]
 fn a_statically_linked_program() {
     check(&["-O2", "-fomit-frame-pointer", "-pthread", "-static"]);
+}
+
+#[test]
+fn a_function_that_is_on_no_stack_is_told_by_the_call_that_entered_it() {
+    for flags in [&["-O2"][..], &["-O2", "-static"], &["-O2", "-fcf-protection=full"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let program = support::compile(folder.path(), "tail.c", "tail", flags);
+        let target = live::Target::start(&program, 1);
+        let cache = Arc::new(ElfCache::default());
+        let (mut unwinder, sources) = target.unwinder(&cache);
+        let mut symbolizer = Symbolizer::new(Options::default(), cache);
+        let (registers, stack) = target.state(target.threads[0].1);
+        let (mut frames, stack) = (Vec::new(), StackMemory { base: registers.sp, bytes: &stack });
+        unwinder.unwind(&registers, stack, &mut frames);
+        let on_stack = live::names(&frames, &unwinder, &sources, &mut symbolizer);
+        let entered: Vec<Option<String>> = frames
+            .iter()
+            .map(|frame| {
+                let (start, _) = unwinder.entered(Avma(frame.0 + 1))?;
+                live::names(&[start], &unwinder, &sources, &mut symbolizer).pop()
+            })
+            .collect();
+        let at = |name: &str| on_stack.iter().position(|one| one == name);
+        let (Some(wait), Some(live), Some(main)) = (at("wait_here"), at("live"), at("main")) else {
+            panic!("{flags:?}: {on_stack:?}");
+        };
+        assert_eq!((live, main), (wait + 1, wait + 2), "{flags:?}: {on_stack:?}");
+        assert_eq!(entered[live].as_deref(), Some("think"), "{flags:?}: {entered:?}");
+        assert_eq!(entered[main].as_deref(), Some("live"), "{flags:?}: {entered:?}");
+        // Through the table of functions of other files nobody can tell.
+        let is_static = flags.contains(&"-static");
+        assert_eq!(entered[wait].is_some(), is_static, "{flags:?}: {entered:?}");
+    }
 }
 
 /// `lld` saves space in the file: there the offset of code is not its address, unlike with the GNU linker.

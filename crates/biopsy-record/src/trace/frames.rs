@@ -2,8 +2,8 @@
 
 use std::io;
 
-use biopsy_model::Avma;
 use biopsy_model::stack::{Frame, StackEnd, StackHandle};
+use biopsy_model::{Avma, FileOffset};
 use biopsy_runtimes::python::RawStack;
 use biopsy_stacks::unwind::{ProcessUnwinder, StackMemory, UserRegisters, WalkedFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -80,6 +80,8 @@ pub(crate) struct Frames {
     /// Interpreters by process.
     pub(crate) languages: FxHashMap<u32, Language>,
     addresses: Vec<Avma>,
+    /// A function inside of the innermost frame of the next stack that is on no stack itself.
+    entered: Option<Avma>,
     walked: Vec<WalkedFrame>,
     frames: Vec<Frame>,
 }
@@ -94,6 +96,7 @@ impl Frames {
             hints: Vec::new(),
             languages: FxHashMap::default(),
             addresses: Vec::new(),
+            entered: None,
             walked: Vec::new(),
             frames: Vec::new(),
         }
@@ -110,6 +113,13 @@ impl Frames {
         for language in self.languages.values_mut() {
             language.forget_thread(tid);
         }
+    }
+
+    /// The next stack is of a call that returns to this address. The function that it entered is its innermost one, if it is none of those
+    /// that were returned from (`is_other`, by the offset in its file): then it ended by jumping there (a tail call).
+    pub(crate) fn returned_to(&mut self, pid: u32, address: Avma, is_other: impl Fn(FileOffset) -> bool) {
+        let entered = self.processes.unwinder(pid).and_then(|unwinder| unwinder.entered(address));
+        self.entered = entered.filter(|(_, offset)| is_other(*offset)).map(|(start, _)| start);
     }
 
     /// Interns the stack of a sample whose user part is to be unwound.
@@ -226,7 +236,9 @@ impl Frames {
         raw: Option<&RawStack>,
         sink: &mut Sink,
     ) -> io::Result<(Option<StackHandle>, StackEnd)> {
-        let Self { processes, interner, languages, walked, frames, .. } = self;
+        let Self { processes, interner, languages, walked, frames, entered, .. } = self;
+        // An interpreter's functions are put in place by where they are on the stack.
+        *entered = None;
         let Some(language) = languages.get_mut(&pid) else { return self.intern(pid, kernel, end, sink) };
         let now = biopsy_sys::clock::monotonic_nanos();
         let word = |address: u64| stack_word(stack, address);
@@ -277,7 +289,8 @@ impl Frames {
         self.frames.clear();
         kernel_frames(&self.processes, kernel, &mut self.frames);
         let cut = self.addresses.len() > DEEPEST;
-        for &address in self.addresses.iter().take(DEEPEST) {
+        let entered = self.entered.take().filter(|_| !self.addresses.is_empty());
+        for address in entered.iter().chain(&self.addresses).copied().take(DEEPEST) {
             self.frames.push(self.processes.user_frame(pid, address));
         }
         let stack = self.interner.stack(&self.frames, sink)?;

@@ -96,6 +96,8 @@ impl State {
                     return;
                 }
                 let State { frames, sink, .. } = self;
+                let is_other = |offset| allocations.is_some_and(|all| !all.begins_at(Pid(tgid), offset));
+                frames.returned_to(tgid, Avma(ip), is_other);
                 let found = if frame_pointers {
                     let chain: Vec<Avma> = words(stack).into_iter().map(Avma).collect();
                     frames.chain(tgid, tid, &chain, &[], sink)

@@ -161,6 +161,12 @@ impl ElfFile {
         self.read_up_to("code", offset, size.min(room)).ok()
     }
 
+    /// Where in the file the code at a stated address is.
+    pub(crate) fn offset_of_code(&self, svma: u64) -> Option<u64> {
+        let code: Vec<Segment> = self.loads().filter(|load| load.is_executable()).copied().collect();
+        place_of(&code, svma).map(|(offset, _)| offset)
+    }
+
     /// Up to `size` bytes at a stated address that no running program changes.
     pub(crate) fn constant_at(&self, svma: u64, size: u64) -> Option<Vec<u8>> {
         let constant: Vec<Segment> =

@@ -6,6 +6,7 @@
 //! Rules are cached by address, so that a frame that was met before costs a lookup.
 
 mod compiled;
+mod entered;
 mod evaluate;
 mod frame;
 mod modules;
@@ -21,8 +22,8 @@ mod walk;
 use std::fs::File;
 use std::sync::Arc;
 
-use biopsy_model::Avma;
 use biopsy_model::stack::StackEnd;
+use biopsy_model::{Avma, FileOffset};
 
 pub use compiled::{CompiledCode, CompiledRule, ReadMemory, RuntimeFunction, windows_rule};
 pub use frame::{FoundBy, Unwound, WalkedFrame};
@@ -127,6 +128,12 @@ impl ProcessUnwinder {
     /// All mappings, without what was made for unwinding.
     pub(crate) fn into_modules(self) -> Modules {
         self.rules.modules
+    }
+
+    /// The function that the call before a return address entered, where that call says it itself, and where in its file it begins. If the call
+    /// returned from another one, this one ended by jumping there, and is on no stack.
+    pub fn entered(&self, return_address: Avma) -> Option<(Avma, FileOffset)> {
+        entered::entered(&self.rules.modules, return_address.0)
     }
 
     /// How many mappings are known.

@@ -13,7 +13,7 @@ use std::io;
 
 use biopsy_model::loss::Warning;
 use biopsy_model::timeline::AllocationWatch;
-use biopsy_model::{MonoNanos, Pid};
+use biopsy_model::{FileOffset, MonoNanos, Pid};
 
 use biopsy_target::identity::ticks_per_second;
 
@@ -109,6 +109,13 @@ impl Allocations {
     /// Bytes that an allocation of this size stands for: the chance that it is taken is `1 - exp(-size / interval)`.
     pub(super) fn weight(&self, size: u64) -> u64 {
         weight(size, self.interval)
+    }
+
+    /// Whether a function of the process that hands out memory begins at this place of a file.
+    pub(super) fn begins_at(&self, pid: Pid, offset: FileOffset) -> bool {
+        let of_process =
+            self.functions.iter().filter(|(of, _)| *of == pid).flat_map(|(_, functions)| functions);
+        of_process.into_iter().any(|function| function.offset == offset.0)
     }
 
     /// What is due: probes are set and taken away. Gives back what was watched, and what went wrong.
