@@ -49,8 +49,8 @@ mod tests {
         }
         assert_eq!(names.into_list().last().map(String::as_str), Some("other types"));
         let mut long = TypeNames::default();
-        let width = MOST_BYTES / 3;
-        let numbers: Vec<u32> = (0..5).map(|number| long.number(&format!("{number:0width$}"))).collect();
+        let text = "x".repeat(MOST_BYTES / 3 - 1);
+        let numbers: Vec<u32> = (0..5).map(|number| long.number(&format!("{text}{number}"))).collect();
         assert_eq!(numbers, [0, 1, 2, 3, 3]);
         assert_eq!((long.number("short"), long.list[3].as_str()), (3, "other types"));
     }
