@@ -131,8 +131,11 @@ fn held_by(one: &HolderGrowth) -> String {
 fn holder(one: &HolderGrowth) -> String {
     // One of several ways is not the holder. But what they lead to together is: it alone holds what became more.
     if !one.one_way.is_empty() {
-        let Some(shared) = one.way.first() else { return "more than one holder".to_owned() };
         let by = one.one_way.first().filter(|root| is_named(&root.via));
+        let Some(shared) = one.way.first() else {
+            let by = by.map_or(String::new(), |root| format!(", one of them `{}`", root.via));
+            return format!("more than one holder{by}");
+        };
         let by = by.map_or(String::new(), |root| format!(", `{}`", root.via));
         return format!("`{}` (itself held by more than one{by})", shared.of);
     }
@@ -216,8 +219,12 @@ mod tests {
             "are held by `App.Queue` (itself held by more than one, `static App.Queues.All`): 10 MB more";
         let title = found(&growth).expect("a finding").title;
         assert!(title.ends_with(expected), "{title}");
-        // Held by several directly: nobody knows whose it is.
+        // Held by several directly: which one is to blame nobody knows, but one is known.
         growth.holders[0].way = Vec::new();
+        let title = found(&growth).expect("a finding").title;
+        let expected = "are held by more than one holder, one of them `static App.Queues.All`: ";
+        assert!(title.contains(expected), "{title}");
+        growth.holders[0].one_way[0].via = "stack".to_owned();
         let title = found(&growth).expect("a finding").title;
         assert!(title.contains("are held by more than one holder: "), "{title}");
     }

@@ -5,14 +5,15 @@
 
 use biopsy_dotnet::graph::{Graph, ObjectIndex, Root};
 use biopsy_model::Avma;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 use super::roots::is_on_stack;
 
 /// All variables with a name and several objects.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
-    by_place: FxHashMap<Avma, u32>,
+    /// By whether they are on a stack, and their place.
+    places: FxHashSet<(bool, Avma)>,
     /// Each one's root, and where its objects begin; those on stacks last.
     all: Vec<(Root, usize)>,
     objects: Vec<u32>,
@@ -33,8 +34,7 @@ impl Variables {
         let mut variables = Self::default();
         for together in roots.chunk_by(|a, b| key(a) == key(b)) {
             let Some(first) = together.first().filter(|_| together.len() > 1) else { continue };
-            let number = variables.all.len() as u32;
-            variables.by_place.insert(first.address, number);
+            variables.places.insert(key(first));
             variables.all.push((**first, variables.objects.len()));
             variables.objects.extend(together.iter().map(|root| root.object.0));
             variables.certain += usize::from(!is_on_stack(Some(first)));
@@ -53,8 +53,7 @@ impl Variables {
 
     /// Whether a root is a part of one of them.
     pub(super) fn has(&self, root: &Root) -> bool {
-        let of = self.by_place.get(&root.address).and_then(|number| self.all.get(*number as usize));
-        of.is_some_and(|(of, _)| is_on_stack(Some(of)) == is_on_stack(Some(root)))
+        self.places.contains(&(is_on_stack(Some(root)), root.address))
     }
 
     /// The root of a variable, whose objects are others besides.
