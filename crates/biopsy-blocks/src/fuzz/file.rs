@@ -34,7 +34,7 @@ pub(super) fn file(symbols: &[Symbol<'_>], data: (u64, u64)) -> Vec<u8> {
     words(&[0x0001_0102_464c_457f, 0, 0x0001_003e_0003, 0, HEADER as u64, 0]);
     words(&[0x0038_0040_0000_0000, 0x40 << 16 | 3]);
     let dynamic_bytes = (hash_at - dynamic_at) as u64;
-    let (readable, writable) = (4 << 32, 6 << 32);
+    let (readable, writable) = (4_u64 << 32, 6_u64 << 32);
     for (kind, at, size) in [
         (1 | readable, 0, end),
         (1 | writable, data.0, data.1),
