@@ -18,6 +18,9 @@ use crate::words;
 const MOST: usize = 8_000_000;
 /// Names of roots.
 const MOST_NAMES: usize = 500_000;
+/// Places behind one that is taken that are tried.
+const TRIES: u32 = 16;
+
 /// A root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FoundRoot {
@@ -34,6 +37,8 @@ pub(crate) struct Found {
     pub(crate) list: Vec<FoundRoot>,
     names: FxHashMap<String, u64>,
     taken: FxHashSet<u64>,
+    /// The last place that was given to a name whose own is taken; downwards from the end of all addresses.
+    spare: u64,
     seen: FxHashSet<(BlockNumber, u64)>,
 }
 
@@ -44,15 +49,21 @@ impl Found {
             None if self.names.len() >= MOST_NAMES => 0,
             None => {
                 // A place has one name.
-                let mut place = at.max(1);
+                let (mut place, mut tries) = (at.max(1), 0);
                 while !self.taken.insert(place) {
-                    place = place.wrapping_add(1);
+                    tries += 1;
+                    place = if tries < TRIES { place.wrapping_add(1) } else { self.next_spare() };
                 }
                 self.names.insert(name.to_owned(), place);
                 place
             }
         };
         self.add(block, kind, place, thread);
+    }
+
+    fn next_spare(&mut self) -> u64 {
+        self.spare = self.spare.wrapping_sub(1);
+        self.spare
     }
 
     fn add(&mut self, block: BlockNumber, kind: RootKind, at: u64, thread: u32) {
@@ -219,5 +230,16 @@ mod tests {
         }
         let roots: Vec<(u32, u64)> = found.list.iter().map(|root| (root.block, root.at)).collect();
         assert_eq!(roots, [(1, 8), (2, 9), (2, 8)]);
+    }
+
+    #[test]
+    fn names_of_one_place_have_places_of_their_own() {
+        let mut found = Found::default();
+        for number in 0..100_000 {
+            found.add_named(1, RootKind::Static, &format!("static app.{number}"), 64, 0);
+        }
+        let places: FxHashSet<u64> = found.names().map(|(_, place)| place).collect();
+        assert_eq!((places.len(), found.list.len()), (100_000, 100_000));
+        assert!(!places.contains(&0), "that is no place");
     }
 }
