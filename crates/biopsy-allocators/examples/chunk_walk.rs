@@ -16,7 +16,7 @@ use biopsy_testkit::proc_usage;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pid: u32 = std::env::args().nth(1).ok_or("chunk_walk PID")?.parse()?;
     let options = FreezeOptions { max_pause: Duration::from_secs(10), ..FreezeOptions::default() };
-    let plan = plan(&[key_of(&ProcRoot::live(), Pid(pid))?], &options)?;
+    let plan = plan(&[key_of(&ProcRoot::live(), Pid(pid)).ok_or("no such process")?], &options)?;
     let frozen = freeze(plan, &options)?.pop().ok_or("no process")?;
     let own = std::process::id();
     for round in 0..4 {
