@@ -1,7 +1,8 @@
 //! `cargo xtask redaction`: planted secrets of hundreds of kinds at dozens of places, and how many the redactor masks.
 //!
 //! Kinds and places are tables in `fixtures/secrets`; what is made from them is the same in each run. Kinds and places
-//! belong to half A or B by their names: rules may be tuned on A, and figures are of B, whose misses are never shown.
+//! belong to half A or B by their names, or to half C, which has tables of its own: rules may be tuned on A and B, and
+//! figures are of C, whose misses are never shown.
 
 mod case;
 mod checksum;
@@ -49,7 +50,7 @@ pub(crate) struct Options {
     /// Only cases whose name (`beside a key / api-key / yaml`) matches
     #[arg(long, value_name = "REGEX")]
     only: Option<Regex>,
-    /// Print so many misses of half A; all of them are in `target/redaction/misses.txt` anyway
+    /// Print so many misses of the halves that rules may be tuned on; all of them are in `target/redaction/misses.txt` anyway
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "100")]
     show: Option<usize>,
     /// gitleaks' table of rules (`config/gitleaks.toml` of its repository), to be scored beside
@@ -61,6 +62,9 @@ pub(crate) struct Options {
     /// Measure the speed on one core and the memory too, with a release build
     #[arg(long)]
     speed: bool,
+    /// Score one half only: `a`, `b`, `mixed` (a kind of A at a place of B or the other way round), or `c`
+    #[arg(long)]
+    half: Option<Half>,
     /// Score every n-th case only
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
@@ -69,16 +73,30 @@ pub(crate) struct Options {
 impl Options {
     /// Everything once, without peers.
     pub(crate) fn usual() -> Self {
-        Self { seed: 1, only: None, show: None, gitleaks: None, detect_secrets: None, speed: true, every: 1 }
+        Self {
+            seed: 1,
+            only: None,
+            show: None,
+            gitleaks: None,
+            detect_secrets: None,
+            speed: true,
+            half: None,
+            every: 1,
+        }
     }
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let kinds = kinds::read_all()?;
-    let places = places::Places::read()?;
+    let places = places::AllPlaces::read()?;
     let mut cases = corpus::make(options.seed, &kinds, &places);
-    let samples = clean::samples()?;
-    let look_alikes = clean::look_alikes(options.seed)?;
+    let mut samples = clean::samples()?;
+    let mut look_alikes = clean::look_alikes(options.seed)?;
+    if let Some(half) = options.half {
+        cases.retain(|case| case.half == half);
+        samples.retain(|sample| sample.half == half);
+        look_alikes.retain(|sample| sample.half == half);
+    }
     println!(
         "{} planted secrets of {} kinds; {} clean lines of {} sorts; {} look-alikes",
         cases.len(),
@@ -128,7 +146,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     if let Some(count) = options.show {
         println!("{}", shown(&misses[..misses.len().min(count)]));
     }
-    println!("{} misses of half {} are in `{}`", misses.len(), Half::A, folder.join("misses.txt").display());
+    let open: Vec<String> = Half::ALL.iter().filter(|half| half.is_open()).map(ToString::to_string).collect();
+    let file = folder.join("misses.txt");
+    println!("{} misses of half {} are in `{}`", misses.len(), open.join(", "), file.display());
     Ok(())
 }
 

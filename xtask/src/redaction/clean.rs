@@ -33,13 +33,20 @@ pub(super) struct Damage {
     pub(super) characters: BTreeMap<Half, Count>,
     pub(super) lines: BTreeMap<Half, Count>,
     pub(super) look_alikes: BTreeMap<Half, Count>,
-    /// Lines of half A that were changed.
+    /// Lines of open halves that were changed.
     pub(super) misses: Vec<Miss>,
 }
 
-/// The files of `fixtures/secrets/clean`.
+/// The files of `fixtures/secrets/clean`, and those of half C.
 pub(super) fn samples() -> Outcome<Vec<Sample>> {
-    let folder = root().join("fixtures/secrets/clean");
+    let mut samples = files("fixtures/secrets/clean", |sort| Half::of(&format!("clean {sort}")))?;
+    samples.extend(files("fixtures/secrets/c/clean", |_| Half::C)?);
+    samples.sort_by(|one, other| one.sort.cmp(&other.sort));
+    Ok(samples)
+}
+
+fn files(folder: &str, half: impl Fn(&str) -> Half) -> Outcome<Vec<Sample>> {
+    let folder = root().join(folder);
     let failed = |error: std::io::Error| format!("cannot read `{}`: {error}", folder.display());
     let mut samples = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(failed)? {
@@ -47,9 +54,8 @@ pub(super) fn samples() -> Outcome<Vec<Sample>> {
         let sort = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text =
             std::fs::read_to_string(&path).map_err(|error| format!("`{}`: {error}", path.display()))?;
-        samples.push(Sample { half: Half::of(&format!("clean {sort}")), sort, text });
+        samples.push(Sample { half: half(&sort), sort, text });
     }
-    samples.sort_by(|one, other| one.sort.cmp(&other.sort));
     Ok(samples)
 }
 
@@ -66,8 +72,20 @@ struct LookAlikes {
 
 /// Lines that look as if there was a secret in them, of `lookalikes.toml`.
 pub(super) fn look_alikes(seed: u64) -> Outcome<Vec<Sample>> {
+    let mut samples = look_alikes_of("lookalikes.toml", seed, Half::of)?;
+    samples.extend(look_alikes_of("c/lookalikes.toml", seed, |_| Half::C)?);
+    Ok(samples)
+}
+
+fn look_alikes_of(file: &str, seed: u64, half: impl Fn(&str) -> Half) -> Outcome<Vec<Sample>> {
+    // Half by the text: each sort has some in both.
+    let sample = |sort: &str, index: usize, text: &str| Sample {
+        sort: format!("{sort} {index}"),
+        half: half(text),
+        text: String::new(),
+    };
     let mut samples = Vec::new();
-    for (sort, table) in read::<BTreeMap<String, LookAlikes>>("lookalikes.toml")? {
+    for (sort, table) in read::<BTreeMap<String, LookAlikes>>(file)? {
         for (index, line) in table.lines.iter().enumerate() {
             let mut random = Random::named(seed, &[&sort, line]);
             samples.push(Sample { text: fill(line, &mut random), ..sample(&sort, index, line) });
@@ -80,11 +98,6 @@ pub(super) fn look_alikes(seed: u64) -> Outcome<Vec<Sample>> {
         }
     }
     Ok(samples)
-}
-
-/// Half by the text: each sort has some in both.
-fn sample(sort: &str, index: usize, text: &str) -> Sample {
-    Sample { sort: format!("{sort} {index}"), half: Half::of(text), text: String::new() }
 }
 
 /// What an engine does to all of it.
@@ -111,7 +124,7 @@ pub(super) fn damage(engine: &dyn Engine, samples: &[Sample], look_alikes: &[Sam
                 count.all += line.chars().count() as u64 + 1;
                 damage.lines.entry(sample.half).or_default().add(changed > 0);
             }
-            if changed > 0 && sample.half == Half::A {
+            if changed > 0 && sample.half.is_open() {
                 damage.misses.push(Miss {
                     case: format!("clean text / {}", sample.sort),
                     given: line.to_owned(),

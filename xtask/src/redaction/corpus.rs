@@ -7,7 +7,7 @@ use super::half::Half;
 use super::kinds::{Form, Kind};
 use super::memory;
 use super::needle::Needle;
-use super::places::{Place, Places, kebab, upper};
+use super::places::{AllPlaces, Place, Places, half_of_place, kebab, upper};
 use super::random::Random;
 use super::shape::Value;
 use super::wellformed::Format;
@@ -18,10 +18,13 @@ const OTHER: usize = 2;
 /// The same of encodings, and of places of copies.
 const ENCODINGS: usize = 3;
 const ECHOES: usize = 3;
+/// Encodings that half C alone has.
+const ENCODINGS_OF_C: usize = 2;
 
 /// Makes the cases of all kinds.
-pub(super) fn make(seed: u64, kinds: &[Kind], places: &Places) -> Vec<Case> {
-    kinds.iter().flat_map(|kind| Maker { seed, kind, places }.cases()).collect()
+pub(super) fn make(seed: u64, kinds: &[Kind], places: &AllPlaces) -> Vec<Case> {
+    let maker = |kind| Maker { seed, kind, places: places.of(kind.half) };
+    kinds.iter().flat_map(|kind: &Kind| maker(kind).cases()).collect()
 }
 
 /// Makes the cases of one kind.
@@ -81,6 +84,10 @@ impl Maker<'_> {
         cases
     }
 
+    fn place_half(&self, name: &str) -> Half {
+        half_of_place(self.kind.half, name)
+    }
+
     fn random(&self, name: &str) -> Random {
         Random::named(self.seed, &[&self.kind.name, name])
     }
@@ -94,7 +101,7 @@ impl Maker<'_> {
         let (own, other) = places
             .iter()
             .map(|(name, place)| (name.as_str(), place))
-            .partition(|(name, _)| Places::half(name) == self.kind.half);
+            .partition(|(name, _)| self.place_half(name) == self.kind.half);
         let mut random = self.random(sort);
         let own: Vec<_> = random.some(own, OWN);
         let other: Vec<_> = random.some(other, OTHER);
@@ -119,7 +126,7 @@ impl Maker<'_> {
         let (key, value) = self.named_value(&mut random, |key, value| place.takes_pair(key, value))?;
         let render = |value: &str, random: &mut Random| place.pair(&key, value, random);
         let case =
-            self.case(Class::Key, name, Places::half(name), &value, &render, Encoding::Plain, &mut random);
+            self.case(Class::Key, name, self.place_half(name), &value, &render, Encoding::Plain, &mut random);
         let needle = Needle::new(&value.secret, &place.written(&value.secret), Encoding::Plain);
         Some(Case { needle, format: Some(place.format), ..case })
     }
@@ -133,8 +140,15 @@ impl Maker<'_> {
                 let render = |value: &str, random: &mut Random| {
                     place.text(&template.replace("{secret}", value), random)
                 };
-                let case =
-                    self.case(class, name, Places::half(name), &value, &render, Encoding::Plain, &mut random);
+                let case = self.case(
+                    class,
+                    name,
+                    self.place_half(name),
+                    &value,
+                    &render,
+                    Encoding::Plain,
+                    &mut random,
+                );
                 let needle = Needle::new(&value.secret, &place.written(&value.secret), Encoding::Plain);
                 Case { needle, format: Some(place.format), ..case }
             })
@@ -151,7 +165,7 @@ impl Maker<'_> {
         let case = self.case(
             Class::Structure,
             name,
-            Places::half(name),
+            self.place_half(name),
             &value,
             &render,
             Encoding::Plain,
@@ -177,6 +191,15 @@ impl Maker<'_> {
 
     /// Arguments and environment of a process.
     fn of_process(&self) -> Vec<Case> {
+        let of_c: [(&str, WriteArguments); 3] = [
+            ("option with a colon", |key, value| {
+                vec!["app.exe".into(), format!("/{}:{value}", kebab(key)), "/q".into()]
+            }),
+            ("assignment", |key, value| vec!["env".into(), format!("{}={value}", upper(key)), "app".into()]),
+            ("option of one dash", |key, value| {
+                vec!["app".into(), format!("-{}", kebab(key)), value.into(), "-listen".into(), ":80".into()]
+            }),
+        ];
         let forms: [(&str, WriteArguments); 3] = [
             ("option-equals", |key, value| {
                 vec!["app".into(), format!("--{}={value}", kebab(key)), "-v".into()]
@@ -189,7 +212,7 @@ impl Maker<'_> {
             }),
         ];
         let mut cases = Vec::new();
-        for (place, form) in forms {
+        for (place, form) in if self.kind.half == Half::C { of_c } else { forms } {
             let mut random = self.random(place);
             if let Some((key, value)) =
                 self.named_value(&mut random, |key, _| key.is_ascii() && !key.contains(' '))
@@ -235,7 +258,7 @@ impl Maker<'_> {
                 ..self.bare_case(
                     Class::Repeated,
                     &format!("{name}, {order}"),
-                    self.kind.half.both(Places::half(name)),
+                    self.kind.half.both(self.place_half(name)),
                     documents.into_iter().map(|text| Input::Text(text.into_bytes())).collect(),
                     scored,
                     format!("{bare}{background}").into_bytes(),
@@ -248,9 +271,15 @@ impl Maker<'_> {
     }
 
     fn encodings(&self, sort: &str) -> Vec<(&'static str, Encoding)> {
-        let (own, other) =
-            Encoding::ALL.iter().copied().partition(|(name, _)| Places::half(name) == self.kind.half);
         let mut random = self.random(sort);
+        if self.kind.half == Half::C {
+            // Most of its own ones; what all halves have in common is as common in it.
+            let own = random.some(Encoding::OF_C.to_vec(), ENCODINGS_OF_C);
+            let common = random.some(Encoding::ALL.to_vec(), ENCODINGS - 1);
+            return own.into_iter().chain(common).collect();
+        }
+        let (own, other) =
+            Encoding::ALL.iter().copied().partition(|(name, _)| self.place_half(name) == self.kind.half);
         let own: Vec<_> = random.some(own, ENCODINGS);
         own.into_iter().chain(random.some(other, 1)).collect()
     }
@@ -268,7 +297,7 @@ impl Maker<'_> {
                 ..self.bare_case(
                     Class::RepeatedEncoded,
                     name,
-                    self.kind.half.both(Places::half(name)),
+                    self.kind.half.both(self.place_half(name)),
                     vec![Input::Text(source.into_bytes()), Input::Text(text)],
                     1,
                     wrapped(encoding, "?", &mut random),
@@ -294,7 +323,7 @@ impl Maker<'_> {
                 ..self.bare_case(
                     Class::Encoded,
                     name,
-                    self.kind.half.both(Places::half(name)),
+                    self.kind.half.both(self.place_half(name)),
                     vec![Input::Text(text)],
                     0,
                     background,
@@ -324,7 +353,7 @@ impl Maker<'_> {
 
     fn of_input(&self, class: Class, place: &str, value: &Value, with: &dyn Fn(&str) -> Input) -> Case {
         let background = with(&value.text.replace(&value.secret, "")).bytes();
-        let half = self.kind.half.both(Places::half(place));
+        let half = self.kind.half.both(self.place_half(place));
         Case {
             needle: Needle::new(&value.secret, &value.secret, Encoding::Plain),
             ..self.bare_case(class, place, half, vec![with(&value.text)], 0, background)
@@ -407,20 +436,40 @@ fn wrapped(encoding: Encoding, text: &str, random: &mut Random) -> Vec<u8> {
         Encoding::UnicodeEscapesAll | Encoding::UnicodeEscapesSpecials => {
             &["{\"event\":\"sent\",\"body\":\"{e}\",\"n\":{n}}\n", "{iso} body=\"{e}\" n={n}\n"]
         }
-        Encoding::HtmlEntities => &["<tr><td>{n}</td><td>{e}</td></tr>\n", "<msg n=\"{n}\">{e}</msg>\n"],
+        Encoding::JsonStringThrice => &[
+            "{\"log\":\"{\\\"message\\\":\\\"{\\\\\\\"body\\\\\\\":\\\\\\\"{e}\\\\\\\"}\\\"}\\n\",\"stream\":\"stdout\"}\n",
+        ],
+        Encoding::BackslashX | Encoding::BackslashOctal => &[
+            "{ip} - - [01/Nov/2026:10:11:12 +0000] \"POST /v1 HTTP/1.1\" 200 5 \"{e}\"\n",
+            "[pid {n}] write(7, \"{e}\", 120) = 120\n",
+        ],
+        Encoding::Base64Lines => &[
+            "Content-Type: application/json\nContent-Transfer-Encoding: base64\n\n{e}\n",
+            "$ base64 settings\n{e}\n$ exit\n",
+        ],
+        Encoding::HtmlEntities | Encoding::HtmlHex | Encoding::HtmlDecimalAll => {
+            &["<tr><td>{n}</td><td>{e}</td></tr>\n", "<msg n=\"{n}\">{e}</msg>\n"]
+        }
         Encoding::QuotedPrintable => {
             &["Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\n{e}\n"]
         }
-        Encoding::PercentSpecials | Encoding::PercentAll | Encoding::PercentTwice => &[
+        Encoding::PercentSpecials
+        | Encoding::PercentAll
+        | Encoding::PercentTwice
+        | Encoding::PercentLower
+        | Encoding::FormPlus
+        | Encoding::Base64Percent => &[
             "GET /relay?n={n}&body={e}&v=1 HTTP/1.1\n",
             "{iso} target=https%3A%2F%2Fexample.com%2F data={e}\n",
         ],
-        Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Utf16LeMarked => {
+        Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Utf16LeMarked | Encoding::Utf16BeMarked => {
             &["{time} INFO starting shop\r\n{time} INFO {e}\r\n{time} INFO done\r\n"]
         }
-        Encoding::BytesDecimal | Encoding::BytesHex | Encoding::HexSpaced => {
-            &["{time} TRACE body=[{e}] n={n}\n", "data: {e}\n"]
-        }
+        Encoding::BytesDecimal
+        | Encoding::BytesHex
+        | Encoding::HexSpaced
+        | Encoding::HexDashes
+        | Encoding::HexColons => &["{time} TRACE body=[{e}] n={n}\n", "data: {e}\n"],
         Encoding::Plain
         | Encoding::Base64
         | Encoding::Base64Url
@@ -429,7 +478,8 @@ fn wrapped(encoding: Encoding, text: &str, random: &mut Random) -> Vec<u8> {
         | Encoding::Base64Twice
         | Encoding::HexLower
         | Encoding::HexUpper
-        | Encoding::GzipBase64 => &[
+        | Encoding::GzipBase64
+        | Encoding::ZlibBase64 => &[
             "{time} DEBUG body {e} n={n}\n",
             "{\"event\":\"sent\",\"body\":\"{e}\",\"n\":{n}}\n",
             "data: {e}\nkind: x\n",

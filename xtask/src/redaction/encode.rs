@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::write::{GzEncoder, ZlibEncoder};
 
 /// One of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,19 @@ pub(super) enum Encoding {
     Utf16Le,
     Utf16Be,
     Utf16LeMarked,
+    Base64Lines,
+    Base64Percent,
+    ZlibBase64,
+    HexDashes,
+    HexColons,
+    PercentLower,
+    FormPlus,
+    HtmlHex,
+    HtmlDecimalAll,
+    BackslashX,
+    BackslashOctal,
+    JsonStringThrice,
+    Utf16BeMarked,
 }
 
 impl Encoding {
@@ -64,9 +77,26 @@ impl Encoding {
         ("utf16-le-marked", Self::Utf16LeMarked),
     ];
 
+    /// Those that only half C has.
+    pub(super) const OF_C: [(&'static str, Self); 13] = [
+        ("base64 in lines", Self::Base64Lines),
+        ("base64 in a query", Self::Base64Percent),
+        ("zlib and base64", Self::ZlibBase64),
+        ("hex with dashes", Self::HexDashes),
+        ("hex with colons", Self::HexColons),
+        ("percent, small letters", Self::PercentLower),
+        ("form", Self::FormPlus),
+        ("entities in hex", Self::HtmlHex),
+        ("entities for all", Self::HtmlDecimalAll),
+        ("backslash x", Self::BackslashX),
+        ("backslash octal", Self::BackslashOctal),
+        ("JSON string, three times", Self::JsonStringThrice),
+        ("UTF-16 BE, marked", Self::Utf16BeMarked),
+    ];
+
     /// Whether it is of whole documents.
     pub(super) fn is_wide(self) -> bool {
-        matches!(self, Self::Utf16Le | Self::Utf16Be | Self::Utf16LeMarked)
+        matches!(self, Self::Utf16Le | Self::Utf16Be | Self::Utf16LeMarked | Self::Utf16BeMarked)
     }
 
     /// The text in this form.
@@ -93,7 +123,7 @@ impl Encoding {
             Self::UnicodeEscapesSpecials => {
                 escapes(text, |letter| !letter.is_ascii() || "\"'&<>+=;".contains(letter))
             }
-            Self::HtmlEntities => entities(text),
+            Self::HtmlEntities => entities(text, |letter| format!("&#{};", letter as u32)),
             Self::QuotedPrintable => quoted_printable(bytes),
             Self::GzipBase64 => base64(&gzip(bytes), STANDARD, true).into_bytes(),
             Self::JsonString => json(text).into_bytes(),
@@ -101,9 +131,36 @@ impl Encoding {
             Self::Utf16Le => wide(text, false),
             Self::Utf16Be => wide(text, true),
             Self::Utf16LeMarked => [vec![0xff, 0xfe], wide(text, false)].concat(),
+            Self::Base64Lines => {
+                let all = base64(bytes, STANDARD, true).into_bytes();
+                all.chunks(LINE).collect::<Vec<_>>().join(&b'\n')
+            }
+            Self::Base64Percent => percent(&base64(bytes, STANDARD, true)).into_bytes(),
+            Self::ZlibBase64 => base64(&zlib(bytes), STANDARD, true).into_bytes(),
+            Self::HexDashes => each(bytes, "-", |byte| format!("{byte:02X}")),
+            Self::HexColons => each(bytes, ":", |byte| format!("{byte:02x}")),
+            Self::PercentLower => percent_with(text, |byte| format!("%{byte:02x}")).into_bytes(),
+            Self::FormPlus => percent(text).replace("%20", "+").into_bytes(),
+            Self::HtmlHex => entities(text, |letter| format!("&#x{:x};", letter as u32)),
+            Self::HtmlDecimalAll => {
+                text.chars().map(|letter| format!("&#{};", letter as u32)).collect::<String>().into_bytes()
+            }
+            Self::BackslashX => each(bytes, "", |byte| match byte {
+                b'"' | b'\\' | ..32 | 127.. => format!("\\x{byte:02X}"),
+                byte => char::from(byte).to_string(),
+            }),
+            Self::BackslashOctal => each(bytes, "", |byte| match byte {
+                b'"' | b'\\' | b'=' | ..=32 | 127.. => format!("\\{byte:03o}"),
+                byte => char::from(byte).to_string(),
+            }),
+            Self::JsonStringThrice => json(&json(&json(text))).into_bytes(),
+            Self::Utf16BeMarked => [vec![0xfe, 0xff], wide(text, true)].concat(),
         }
     }
 }
+
+/// Letters of base64 in one line of a mail.
+const LINE: usize = 76;
 
 pub(super) const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 pub(super) const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -135,13 +192,22 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("a vector takes what is written")
 }
 
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("a vector takes what is written")
+}
+
 pub(super) fn percent(text: &str) -> String {
+    percent_with(text, |byte| format!("%{byte:02X}"))
+}
+
+fn percent_with(text: &str, form: impl Fn(u8) -> String) -> String {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let mut escaped = String::new();
     for byte in text.bytes() {
         match is_kept(byte) {
             true => escaped.push(byte as char),
-            false => _ = write!(escaped, "%{byte:02X}"),
+            false => escaped.push_str(&form(byte)),
         }
     }
     escaped
@@ -170,7 +236,7 @@ fn escapes(text: &str, is_escaped: impl Fn(char) -> bool) -> Vec<u8> {
     escaped.into_bytes()
 }
 
-fn entities(text: &str) -> Vec<u8> {
+fn entities(text: &str, form: impl Fn(char) -> String) -> Vec<u8> {
     let mut escaped = String::new();
     for letter in text.chars() {
         match letter {
@@ -181,7 +247,7 @@ fn entities(text: &str) -> Vec<u8> {
             letter if letter.is_alphanumeric() && letter.is_ascii() || " .-_".contains(letter) => {
                 escaped.push(letter)
             }
-            letter => _ = write!(escaped, "&#{};", letter as u32),
+            letter => escaped.push_str(&form(letter)),
         }
     }
     escaped.into_bytes()

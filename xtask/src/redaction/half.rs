@@ -1,4 +1,4 @@
-//! The two halves of the corpus: rules may be tuned on the first and never on the second.
+//! The halves of the corpus: rules may be tuned on some of them, and never on the last.
 
 use std::fmt;
 
@@ -9,15 +9,17 @@ use super::random::hash;
 pub(super) enum Half {
     /// Rules may be tuned on it; its misses can be shown.
     A,
-    /// The figures that count; its misses are never shown.
+    /// Held out for long; its misses are shown since half C takes its place.
     B,
-    /// A kind of one half at a place of the other one: not shown either.
+    /// A kind of A at a place of B, or the other way round.
     Mixed,
+    /// The figures that count, from tables of its own (`fixtures/secrets/c`); its misses are never shown.
+    C,
 }
 
 impl Half {
     /// All.
-    pub(super) const ALL: [Self; 3] = [Self::A, Self::B, Self::Mixed];
+    pub(super) const ALL: [Self; 4] = [Self::A, Self::B, Self::Mixed, Self::C];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
@@ -26,7 +28,26 @@ impl Half {
 
     /// Of a kind at a place.
     pub(super) fn both(self, other: Self) -> Self {
-        if self == other { self } else { Self::Mixed }
+        match self == other {
+            true => self,
+            false if self == Self::C || other == Self::C => Self::C,
+            false => Self::Mixed,
+        }
+    }
+
+    /// Whether its misses may be looked at.
+    pub(super) fn is_open(self) -> bool {
+        self == Self::A
+    }
+}
+
+/// As an option.
+impl std::str::FromStr for Half {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_called = |half: &Self| half.to_string().eq_ignore_ascii_case(text);
+        Self::ALL.into_iter().find(is_called).ok_or_else(|| "a half is `a`, `b`, `mixed` or `c`".to_owned())
     }
 }
 
@@ -36,6 +57,7 @@ impl fmt::Display for Half {
             Self::A => "A",
             Self::B => "B",
             Self::Mixed => "mixed",
+            Self::C => "C",
         })
     }
 }

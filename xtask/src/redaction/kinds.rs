@@ -110,15 +110,35 @@ pub(super) fn read<Row: DeserializeOwned>(file: &str) -> Outcome<Row> {
     toml::from_str(&text).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
-/// All kinds, by name.
+/// All kinds, by name: halves A and B from the tables, C from those of its own folder.
 pub(super) fn read_all() -> Outcome<Vec<Kind>> {
+    let mut kinds = read_folder("", Half::of)?;
+    kinds.extend(read_folder("c/", |_| Half::C)?);
+    kinds.sort_by(|one, other| one.name.cmp(&other.name));
+    match kinds.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        Some(pair) => Err(format!("two kinds are called `{}`", pair[0].name)),
+        None => Ok(kinds),
+    }
+}
+
+fn read_folder(folder: &str, half: impl Fn(&str) -> Half) -> Outcome<Vec<Kind>> {
+    let file = |name: &str| format!("{folder}{name}");
+    let kind = |name: String, form: Form, shapes: Vec<Shape>| Kind {
+        half: half(&name),
+        name,
+        form,
+        keys: Vec::new(),
+        common: false,
+        finish: None,
+        shapes,
+    };
     let mut kinds = Vec::new();
-    for (name, row) in read::<Table<IssuerRow>>("issuers.toml")?.kinds {
+    for (name, row) in read::<Table<IssuerRow>>(&file("issuers.toml"))?.kinds {
         let form = if row.alone.unwrap_or(true) { Form::Shaped } else { Form::Keyed };
         let shapes = vec![Shape::parse(&row.shape)?];
         kinds.push(Kind { keys: row.keys, finish: row.finish, ..kind(name, form, shapes) });
     }
-    let keyed = read::<Table<KeyRow>>("keys.toml")?;
+    let keyed = read::<Table<KeyRow>>(&file("keys.toml"))?;
     let shapes = |names: &[String]| -> Outcome<Vec<Shape>> {
         let pattern = |name: &String| keyed.values.get(name).ok_or_else(|| format!("no values `{name}`"));
         names.iter().map(|name| Shape::parse(pattern(name)?)).collect()
@@ -128,11 +148,11 @@ pub(super) fn read_all() -> Outcome<Vec<Kind>> {
         let kind = kind(name.clone(), Form::Keyed, shapes);
         kinds.push(Kind { keys: row.keys.clone(), common: row.common, ..kind });
     }
-    for (name, row) in read::<Table<StructureRow>>("structures.toml")?.kinds {
+    for (name, row) in read::<Table<StructureRow>>(&file("structures.toml"))?.kinds {
         let form = if row.argv.is_empty() { Form::Texts(row.texts) } else { Form::Arguments(row.argv) };
         kinds.push(kind(name, form, shapes(&row.values)?));
     }
-    for (name, row) in read::<Table<BlockRow>>("blocks.toml")?.kinds {
+    for (name, row) in read::<Table<BlockRow>>(&file("blocks.toml"))?.kinds {
         let form = Form::Block { text: row.text, rows: row.rows, format: row.format };
         let shapes = match &row.secret {
             Some(pattern) => vec![Shape::parse(pattern)?],
@@ -140,14 +160,5 @@ pub(super) fn read_all() -> Outcome<Vec<Kind>> {
         };
         kinds.push(kind(name, form, shapes));
     }
-    kinds.sort_by(|one, other| one.name.cmp(&other.name));
-    match kinds.windows(2).find(|pair| pair[0].name == pair[1].name) {
-        Some(pair) => Err(format!("two kinds are called `{}`", pair[0].name)),
-        None => Ok(kinds),
-    }
-}
-
-fn kind(name: String, form: Form, shapes: Vec<Shape>) -> Kind {
-    let half = Half::of(&name);
-    Kind { name, half, form, keys: Vec::new(), common: false, finish: None, shapes }
+    Ok(kinds)
 }

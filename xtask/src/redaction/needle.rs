@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::Read as _;
 use std::sync::LazyLock;
 
-use flate2::read::GzDecoder;
+use flate2::read::{GzDecoder, ZlibDecoder};
 use regex::bytes::Regex;
 
-use super::encode::{Encoding, STANDARD, URL, base64, wide};
+use super::encode::{Encoding, STANDARD, URL, base64, percent, wide};
 
 /// Characters in a row that give a secret away.
 const CHARACTERS: usize = 6;
@@ -27,7 +27,10 @@ impl Needle {
     /// Of a secret as it is, as it is written, and in another form.
     pub(super) fn new(secret: &str, written: &str, encoding: Encoding) -> Self {
         let characters = window(secret.chars().count());
-        let mut needle = Self { traces: BTreeMap::new(), packed: encoding == Encoding::GzipBase64 };
+        let mut needle = Self {
+            traces: BTreeMap::new(),
+            packed: matches!(encoding, Encoding::GzipBase64 | Encoding::ZlibBase64),
+        };
         for text in [secret, written] {
             let windows = windows(text, characters);
             needle.add(windows.iter().map(|window| window.as_bytes().to_vec()));
@@ -75,7 +78,9 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
         shifted(bytes, alphabet).iter().flat_map(|inner| parts(inner, (length * 8).div_ceil(6))).collect()
     };
     match encoding {
-        Encoding::Base64 | Encoding::Base64NoPadding => of_bytes(text.as_bytes(), STANDARD),
+        Encoding::Base64 | Encoding::Base64NoPadding | Encoding::Base64Lines => {
+            of_bytes(text.as_bytes(), STANDARD)
+        }
         Encoding::Base64Url => of_bytes(text.as_bytes(), URL),
         Encoding::Base64OfUtf16 => of_bytes(&wide(text, false), STANDARD),
         Encoding::Base64Twice => {
@@ -83,8 +88,13 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
             let twice = once.iter().flat_map(|inner| shifted(inner, STANDARD));
             twice.flat_map(|inner| parts(&inner, (characters * 64).div_ceil(36))).collect()
         }
-        Encoding::GzipBase64 | Encoding::Plain => Vec::new(),
+        Encoding::Base64Percent => of_bytes(text.as_bytes(), STANDARD)
+            .iter()
+            .map(|part| percent(&String::from_utf8_lossy(part)).into_bytes())
+            .collect(),
+        Encoding::GzipBase64 | Encoding::ZlibBase64 | Encoding::Plain => Vec::new(),
         Encoding::Utf16LeMarked => windows.iter().map(|window| wide(window, false)).collect(),
+        Encoding::Utf16BeMarked => windows.iter().map(|window| wide(window, true)).collect(),
         Encoding::HexLower
         | Encoding::HexUpper
         | Encoding::HexSpaced
@@ -99,6 +109,15 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
         | Encoding::QuotedPrintable
         | Encoding::JsonString
         | Encoding::JsonStringTwice
+        | Encoding::HexDashes
+        | Encoding::HexColons
+        | Encoding::PercentLower
+        | Encoding::FormPlus
+        | Encoding::HtmlHex
+        | Encoding::HtmlDecimalAll
+        | Encoding::BackslashX
+        | Encoding::BackslashOctal
+        | Encoding::JsonStringThrice
         | Encoding::Utf16Le
         | Encoding::Utf16Be => windows.iter().map(|window| encoding.encode(window)).collect(),
     }
@@ -118,10 +137,10 @@ fn parts(text: &[u8], length: usize) -> Vec<Vec<u8>> {
     text.windows(length.max(1)).map(<[u8]>::to_vec).collect()
 }
 
-/// What is packed with gzip and written as base64.
+/// What is packed with gzip or zlib and written as base64.
 fn unpacked(output: &[u8]) -> Vec<Vec<u8>> {
     static PACKED: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new("H4sI[A-Za-z0-9+/]+").expect("a fixed expression"));
+        LazyLock::new(|| Regex::new("(?:H4sI|eJ)[A-Za-z0-9+/]{8,}").expect("a fixed expression"));
     let decode = |text: &[u8]| {
         let bits: Vec<u8> = text
             .iter()
@@ -138,7 +157,10 @@ fn unpacked(output: &[u8]) -> Vec<Vec<u8>> {
             .collect();
         let mut text = Vec::new();
         // What was cut or changed ends in an error; what came before it counts.
-        let _ = GzDecoder::new(&bytes[..]).take(UNPACKED_MAX).read_to_end(&mut text);
+        let _ = match bytes.first() {
+            Some(0x1f) => GzDecoder::new(&bytes[..]).take(UNPACKED_MAX).read_to_end(&mut text),
+            _ => ZlibDecoder::new(&bytes[..]).take(UNPACKED_MAX).read_to_end(&mut text),
+        };
         text
     };
     PACKED.find_iter(output).map(|found| decode(found.as_bytes())).collect()
@@ -156,7 +178,7 @@ mod tests {
             "s3cr3t",
             "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH",
         ] {
-            for (name, encoding) in Encoding::ALL {
+            for (name, encoding) in Encoding::ALL.into_iter().chain(Encoding::OF_C) {
                 for before in ["", "x", "xy"] {
                     let text = |secret: &str| encoding.encode(&format!("{before}user=a&value={secret}&z=1"));
                     let needle = Needle::new(secret, secret, encoding);

@@ -28,6 +28,28 @@ pub(super) struct Places {
     pub(super) echo: BTreeMap<String, Place>,
 }
 
+/// Places of halves A and B, and those of C.
+#[derive(Debug)]
+pub(super) struct AllPlaces {
+    tuned: Places,
+    held_out: Places,
+}
+
+impl AllPlaces {
+    /// Reads them.
+    pub(super) fn read() -> Outcome<Self> {
+        Ok(Self { tuned: kinds::read("places.toml")?, held_out: kinds::read("c/places.toml")? })
+    }
+
+    /// Where kinds of a half are written.
+    pub(super) fn of(&self, half: Half) -> &Places {
+        match half {
+            Half::A | Half::B | Half::Mixed => &self.tuned,
+            Half::C => &self.held_out,
+        }
+    }
+}
+
 /// One place.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -59,15 +81,11 @@ enum KeyStyle {
     Header,
 }
 
-impl Places {
-    /// Reads them.
-    pub(super) fn read() -> Outcome<Self> {
-        kinds::read("places.toml")
-    }
-
-    /// Half of a place.
-    pub(super) fn half(name: &str) -> Half {
-        Half::of(&format!("place {name}"))
+/// Half of a place at which a kind of a half is written: kinds of C stand at places of C only.
+pub(super) fn half_of_place(kind: Half, name: &str) -> Half {
+    match kind {
+        Half::A | Half::B | Half::Mixed => Half::of(&format!("place {name}")),
+        Half::C => Half::C,
     }
 }
 

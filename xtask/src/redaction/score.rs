@@ -35,11 +35,11 @@ pub(super) struct Score {
     pub(super) formed: BTreeMap<(Format, Half), Count>,
     /// Bytes of memory that were changed though no secret stood there.
     pub(super) memory_damage: BTreeMap<Half, u64>,
-    /// Cases of half A that were missed, with what came out.
+    /// Cases of open halves that were missed, with what came out.
     pub(super) misses: Vec<Miss>,
 }
 
-/// A case of half A that was missed.
+/// A case of an open half that was missed.
 #[derive(Debug)]
 pub(super) struct Miss {
     pub(super) case: String,
@@ -96,9 +96,9 @@ fn formed(case: &Case, given: &[u8], output: &[u8]) -> Option<(Format, bool)> {
 }
 
 impl Score {
-    /// Of half A only: nobody tunes on the other one by accident.
+    /// Of open halves only: nobody tunes on another one by accident.
     fn miss(&mut self, case: &Case, what: &str, given: &[u8], output: &[u8]) {
-        if case.half == Half::A {
+        if case.half.is_open() {
             self.misses.push(Miss {
                 case: format!("{what}{}", case.name()),
                 given: String::from_utf8_lossy(given).into_owned(),

@@ -1,12 +1,12 @@
 //! The corpus is what it says, and the scorer counts right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::{Bundle, Case, Input};
 use super::engine::{Engine, Masked};
 use super::half::Half;
 use super::kinds::Kind;
-use super::places::Places;
+use super::places::AllPlaces;
 use super::random::Random;
 use super::{clean, corpus, kinds, score};
 use crate::run::Outcome;
@@ -15,7 +15,7 @@ const SEED: u64 = 1;
 
 fn all() -> (Vec<Kind>, Vec<Case>) {
     let kinds = kinds::read_all().expect("the tables can be read");
-    let cases = corpus::make(SEED, &kinds, &Places::read().expect("the places can be read"));
+    let cases = corpus::make(SEED, &kinds, &AllPlaces::read().expect("the places can be read"));
     (kinds, cases)
 }
 
@@ -27,7 +27,7 @@ fn some() -> (Vec<Kind>, Vec<Case>) {
         number += 1;
         number % 7 == 0
     });
-    let cases = corpus::make(SEED, &kinds, &Places::read().expect("the places can be read"));
+    let cases = corpus::make(SEED, &kinds, &AllPlaces::read().expect("the places can be read"));
     (kinds, cases)
 }
 
@@ -55,7 +55,7 @@ fn the_corpus_is_the_same_in_each_run_and_another_one_with_another_seed() {
     for (one, other) in cases.iter().zip(&again) {
         assert_eq!(one.bundle, other.bundle, "{}", one.name());
     }
-    let places = Places::read().expect("the places can be read");
+    let places = AllPlaces::read().expect("the places can be read");
     let others = corpus::make(SEED + 1, &kinds, &places);
     let is_same = |(one, other): &(&Case, &Case)| one.bundle == other.bundle;
     assert!(cases.iter().zip(&others).filter(is_same).count() < cases.len() / 100);
@@ -100,7 +100,7 @@ fn every_kind_has_its_shape_its_checksum_and_ten_places() {
 }
 
 #[test]
-fn halves_are_about_equal() {
+fn halves_a_and_b_are_about_equal_and_c_is_large_enough() {
     let (kinds, cases) = all();
     let samples = clean::samples().expect("there is clean text");
     let look_alikes = clean::look_alikes(SEED).expect("there are look-alikes");
@@ -108,7 +108,7 @@ fn halves_are_about_equal() {
     assert!(lines >= 5000 && samples.len() >= 20 && look_alikes.len() >= 300, "{lines} lines");
     let of_a = |halves: &mut dyn Iterator<Item = (Half, usize)>| {
         let (mut a, mut both) = (0, 0);
-        for (half, weight) in halves.filter(|(half, _)| *half != Half::Mixed) {
+        for (half, weight) in halves.filter(|(half, _)| matches!(half, Half::A | Half::B)) {
             a += if half == Half::A { weight } else { 0 };
             both += weight;
         }
@@ -121,6 +121,21 @@ fn halves_are_about_equal() {
         ("look-alikes", of_a(&mut look_alikes.iter().map(|sample| (sample.half, 1)))),
     ] {
         assert!((0.4..=0.6).contains(&share), "{what}: {share:.2} are of half A");
+    }
+    let of_c = |halves: &mut dyn Iterator<Item = (Half, usize)>| -> usize {
+        halves.filter(|(half, _)| *half == Half::C).map(|(_, weight)| weight).sum()
+    };
+    for (what, count, least) in [
+        ("kinds", of_c(&mut kinds.iter().map(|kind| (kind.half, 1))), 130),
+        ("cases", of_c(&mut cases.iter().map(|case| (case.half, 1))), 1300),
+        (
+            "clean lines",
+            of_c(&mut samples.iter().map(|sample| (sample.half, sample.text.lines().count()))),
+            2000,
+        ),
+        ("look-alikes", of_c(&mut look_alikes.iter().map(|sample| (sample.half, 1))), 200),
+    ] {
+        assert!(count >= least, "{what}: {count} are of half C");
     }
 }
 
@@ -137,8 +152,12 @@ fn who_masks_nothing_scores_nothing_and_who_masks_everything_all_of_it() {
     for (case, count) in &everything.recall {
         assert_eq!(count.good, count.all, "{case:?}");
     }
-    let of_a = cases.iter().filter(|case| case.half == Half::A).count();
-    assert!(nothing.misses.len() <= of_a, "only those of half A are shown");
+    let is_hidden = |case: &&Case| !case.half.is_open();
+    let hidden: BTreeSet<String> = cases.iter().filter(is_hidden).map(Case::name).collect();
+    assert!(
+        nothing.misses.iter().all(|miss| !hidden.contains(&miss.case)),
+        "only those of open halves are shown"
+    );
 }
 
 #[test]
@@ -151,7 +170,7 @@ fn damage_to_clean_text_is_counted_in_characters_and_lines() {
     let nothing = clean::damage(&Toy { masks: false }, &samples, &look_alikes).expect("a toy does not fail");
     let everything =
         clean::damage(&Toy { masks: true }, &samples, &look_alikes).expect("a toy does not fail");
-    for half in [Half::A, Half::B] {
+    for half in [Half::A, Half::B, Half::C] {
         assert_eq!((nothing.characters[&half].good, nothing.lines[&half].good), (0, 0));
         assert_eq!(nothing.look_alikes[&half].good, nothing.look_alikes[&half].all);
         assert_eq!(everything.look_alikes[&half].good, 0);
