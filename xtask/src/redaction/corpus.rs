@@ -103,7 +103,8 @@ impl Maker<'_> {
             .map(|(name, place)| (name.as_str(), place))
             .partition(|(name, _)| self.place_half(name) == self.kind.half);
         let mut random = self.random(sort);
-        let own: Vec<_> = random.some(own, OWN);
+        let count = if self.kind.half == Half::C { OWN + OTHER } else { OWN };
+        let own: Vec<_> = random.some(own, count);
         let other: Vec<_> = random.some(other, OTHER);
         own.into_iter().chain(other)
     }

@@ -37,7 +37,7 @@ impl Half {
 
     /// Whether its misses may be looked at.
     pub(super) fn is_open(self) -> bool {
-        self == Self::A
+        self != Self::C
     }
 }
 

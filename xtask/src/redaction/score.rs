@@ -77,8 +77,11 @@ pub(super) fn score(engine: &dyn Engine, cases: &[Case]) -> Outcome<Score> {
         if matches!(case.bundle[case.scored], Input::Memory { .. }) {
             let is_other = |index: usize| !case.may_change.iter().any(|range| range.contains(&index));
             let changed = given.iter().zip(output).enumerate().filter(|(_, (one, other))| one != other);
-            *score.memory_damage.entry(case.half).or_default() +=
-                changed.filter(|(index, _)| is_other(*index)).count() as u64;
+            let others = changed.filter(|(index, _)| is_other(*index)).count() as u64;
+            *score.memory_damage.entry(case.half).or_default() += others;
+            if others > 0 {
+                score.miss(case, "changes other bytes: ", &given, output);
+            }
         }
         if survives {
             score.miss(case, "", &given, output);
