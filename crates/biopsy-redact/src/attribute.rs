@@ -20,10 +20,13 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
         .iter()
         .rev()
         .take(64)
-        .take_while(|b| b.is_ascii_alphanumeric() || b":_.-".contains(b))
+        .take_while(|b| b.is_ascii_alphanumeric() || b":_.-/".contains(b))
         .count();
-    let start =
-        if path > 0 && text[name.start - 1] == b':' && path < 64 { name.start - path } else { name.start };
+    let is_path = path > 0 && path < 64 && matches!(text[name.start - 1], b':' | b'/');
+    let start = if is_path { name.start - path } else { name.start };
+    let is_patch = is_path
+        && text[start] == b'/'
+        && memchr::memmem::find(&text[start.saturating_sub(48)..start], b"op").is_some();
     let mut before = &text[start.saturating_sub(32)..start];
     if quoted {
         let trimmed = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
@@ -55,6 +58,8 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
             | b"header"
     ) && !label.ends_with(b"name")
         && !label.ends_with(b"key")
+        // `{"op":"replace","path":"/password","value":"x"}`
+        && !(is_patch && label == b"path")
     {
         return None;
     }

@@ -9,6 +9,11 @@ pub(crate) fn is_version(value: &[u8]) -> bool {
 
 /// `1:4.13+dfsg1-1+deb12u1`, `v7.9.0-rc.42413`: numbers with points between them, and words of a release behind them.
 pub(crate) fn is_release(value: &[u8]) -> bool {
+    // `libssl.so.3.0.1`
+    let library = memchr::memmem::find(value, b".so.").map(|at| &value[at + 4..]);
+    if library.is_some_and(|rest| rest.iter().all(|b| b.is_ascii_digit() || *b == b'.')) {
+        return true;
+    }
     let value = value.strip_prefix(b"v").unwrap_or(value);
     let begins = value.iter().take_while(|b| b.is_ascii_digit() || matches!(b, b'.' | b':')).count();
     let head = &value[..begins];

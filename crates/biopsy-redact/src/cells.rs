@@ -14,12 +14,22 @@ const CELLS_MAX: usize = 256;
 const ROWS_MAX: usize = 8192;
 /// Longest name of another column, in bytes.
 const COLUMN_MAX: usize = 48;
+/// Fewest blanks between two columns that are aligned.
+const GAP_MIN: usize = 2;
+/// Rows above a row in which its header is looked for.
+const HEADER_ROWS_MAX: usize = 64;
+/// What columns of names and of values are called.
+const NAME_COLUMNS: [&[u8]; 8] =
+    [b"name", b"key", b"setting", b"variable", b"property", b"parameter", b"option", b"field"];
+const VALUE_COLUMNS: [&[u8]; 2] = [b"value", b"val"];
 /// Longest value of a cell beside a name, in bytes.
 const VALUE_MAX: usize = 4096;
 
 /// The value in the cell behind the name.
 pub(crate) fn beside(text: &[u8], name: &Range<usize>) -> Option<Value> {
     in_call_or_row(text, name)
+        .or_else(|| in_row_of_two(text, name))
+        .or_else(|| behind_gap(text, name))
         .or_else(|| behind_separator(text, name, b'\t'))
         .or_else(|| behind_separator(text, name, b'|'))
         .or_else(|| in_next_element(text, name))
@@ -59,6 +69,83 @@ fn in_call_or_row(text: &[u8], name: &Range<usize>) -> Option<Value> {
         _ => matches!(behind, None | Some(b',' | b';' | b'\r' | b'\n')),
     };
     ends.then_some(Value { range: start..end, quoted: true, open, wrap: None })
+}
+
+/// `key,value` as the two cells of a line, or `key      value` with a gap between them.
+fn in_row_of_two(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    let separator = *text.get(name.end).filter(|b| matches!(b, b',' | b';'))?;
+    let line = line_at(text, name.start)?;
+    let start = name.end + 1;
+    let value = text.get(start..line.end)?.trim_ascii_end();
+    let is_whole = path_start(text, name.start) == line.start
+        && !value.is_empty()
+        && !value.iter().any(|b| *b == separator || matches!(b, b' ' | b'"' | b'(' | b')' | b'{' | b'}'));
+    is_whole.then_some(Value { range: start..start + value.len(), quoted: true, open: false, wrap: None })
+}
+
+/// `  key        value` as the two words of a line.
+fn behind_gap(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    let gap = text[name.end..].iter().take(64).take_while(|b| **b == b' ').count();
+    if gap < GAP_MIN {
+        return None;
+    }
+    let line = line_at(text, name.start)?;
+    let start = name.end + gap;
+    let value = text[start.min(line.end)..line.end].trim_ascii_end();
+    let is_whole = text[line.start..path_start(text, name.start)].iter().all(|b| matches!(b, b' ' | b'\t'))
+        && !value.is_empty()
+        && !value.iter().any(|b| matches!(b, b' ' | b'"' | b'(' | b')' | b'{' | b'}' | b'|' | b'<'));
+    is_whole.then_some(Value { range: start..start + value.len(), quoted: true, open: false, wrap: None })
+}
+
+/// The value of a row that names its setting, below a header that says which column is the value: `scope,name,value`.
+pub(crate) fn of_row(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    let line = line_at(text, name.start)?;
+    let separator =
+        [b',', b';', b'\t'].into_iter().find(|separator| text[line.clone()].contains(separator))?;
+    let is_around = |b: &u8| matches!(b, b' ' | b'"');
+    let own = cells(text, &line, separator).filter(|own| own.len() >= 2)?;
+    let at = own.iter().position(|cell| cell.start <= name.start && name.end <= cell.end)?;
+    let path = path_start(text, name.start);
+    let is_alone = text[own[at].start..path.max(own[at].start)].iter().all(is_around)
+        && text[name.end..own[at].end.max(name.end)].iter().all(|b| is_around(b) || *b == b'\r');
+    if !is_alone {
+        return None;
+    }
+    // The first of the lines above that have as many cells.
+    let mut header = None;
+    let mut from = line.start;
+    for _ in 0..HEADER_ROWS_MAX {
+        let Some(row) = from.checked_sub(1).and_then(|end| line_at(text, end)) else { break };
+        let Some(found) = cells(text, &row, separator).filter(|found| found.len() == own.len()) else {
+            break;
+        };
+        from = row.start;
+        header = Some(found);
+    }
+    let header = header?;
+    let is_called = |cell: &Range<usize>, names: &[&[u8]]| {
+        let cell = text[cell.clone()].trim_ascii();
+        let cell = cell.strip_prefix(b"\"").and_then(|cell| cell.strip_suffix(b"\"")).unwrap_or(cell);
+        names.iter().any(|name| cell.eq_ignore_ascii_case(name))
+    };
+    let column = header.iter().position(|cell| is_called(cell, &VALUE_COLUMNS))?;
+    if column == at || !is_called(&header[at], &NAME_COLUMNS) {
+        return None;
+    }
+    let cell = own[column].clone();
+    let value = text[cell.clone()].trim_ascii();
+    let start = cell.start + (cell.len() - text[cell].trim_ascii_start().len());
+    let range = match value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")) {
+        Some(inner) => start + 1..start + 1 + inner.len(),
+        None => start..start + value.len(),
+    };
+    (!range.is_empty() && range.len() <= VALUE_MAX).then_some(Value {
+        range,
+        quoted: true,
+        open: false,
+        wrap: None,
+    })
 }
 
 /// Where the path begins that a name ends: `Jwt:SigningKey`.
@@ -102,6 +189,22 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
         open: false,
         wrap: None,
     })
+}
+
+/// `<name>key</name> <value>x</value>`: elements that say themselves what they hold.
+pub(crate) fn of_elements(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    let closing = &text[name.end..text.len().min(name.end + COLUMN_MAX)];
+    let is_name = NAME_COLUMNS.iter().any(|column| {
+        closing
+            .strip_prefix(b"</")
+            .is_some_and(|tag| tag.get(..column.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(column)))
+    });
+    let value = in_next_element(text, name).filter(|_| is_name)?;
+    let open = memchr::memrchr(b'<', &text[..value.range.start])?;
+    let tag = tag_name(&text[open + 1..value.range.start]);
+    let is_value =
+        VALUE_COLUMNS.iter().chain([&&b"string"[..]]).any(|column| tag.eq_ignore_ascii_case(column));
+    (is_value && value.range.len() <= VALUE_MAX).then_some(value)
 }
 
 /// `<td>key</td><td>value</td>`, `<name>key</name> <value>value</value>`.
@@ -155,13 +258,19 @@ pub(crate) fn below(text: &[u8], name: &Range<usize>) -> Vec<Value> {
 fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>> {
     // The name is all of its cell, on one side of it at least.
     let is_around = |b: &u8| matches!(b, b' ' | b'"' | b'*' | b'`');
-    let behind = text[name.end..].iter().take(8).find(|b| !is_around(b)).copied();
-    let before = text[..name.start].iter().rev().take(8).find(|b| !is_around(b)).copied();
+    let behind = text[name.end..].iter().take(64).find(|b| !is_around(b)).copied();
+    let before = text[..name.start].iter().rev().take(64).find(|b| !is_around(b)).copied();
     let is_edge = |b: Option<u8>| matches!(b, None | Some(b'\n' | b'\r')) || b == Some(separator);
     if !is_edge(behind) || (behind != Some(separator) && before != Some(separator)) {
         return None;
     }
-    let line = line_at(text, name.start)?;
+    let mut line = line_at(text, name.start)?;
+    // A table in a string begins behind its quote.
+    if separator != b'|' && cells(text, &line, separator).is_none() {
+        line.start = line.start.max(
+            memchr::memrchr(b'"', &text[line.start..name.start]).map_or(0, |quote| line.start + quote + 1),
+        );
+    }
     // Prose has a blank behind each comma, and a table of Markdown a ruler below its header.
     let is_prose = separator == b',' && memchr::memmem::find(&text[line.clone()], b", ").is_some();
     if is_prose || separator == b'|' && !line_at(text, line.end + 1).is_some_and(|row| is_ruler(&text[row])) {
@@ -187,7 +296,7 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
         let is_empty_edge = separator == b'|' && bytes.trim_ascii().is_empty();
         // What a logger put in front of it is in its first cell.
         if !is_first(index) && !is_empty_edge && !is_name(bytes)
-            || index == at && index > 1 && bytes.len() > name.len() + 8
+            || index == at && index > 1 && bytes.trim_ascii().len() > name.len() + 8
         {
             return None;
         }
@@ -203,7 +312,11 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
         if separator == b'|' && is_ruler(&text[row.clone()]) {
             continue;
         }
-        let Some(found) = cells(text, &row, separator).filter(|found| found.len() == header.len()) else {
+        let whole = cells(text, &row, separator).or_else(|| {
+            let end = memchr::memchr(b'"', &text[row.clone()])?;
+            cells(text, &(row.start..row.start + end), separator)
+        });
+        let Some(found) = whole.filter(|found| found.len() == header.len()) else {
             break;
         };
         let cell = found[at].clone();

@@ -20,6 +20,38 @@ pub(crate) struct Field {
     pub(crate) open: bool,
 }
 
+/// What tables of people and of their secrets are called, in part.
+const TABLES: [&[u8]; 8] =
+    [b"user", b"account", b"credential", b"secret", b"token", b"password", b"login", b"api_key"];
+
+/// Values without names, of a table that is called after secrets: `INSERT INTO users VALUES (1, 'bob', 'x')`. Which of them is one, its
+/// looks must say.
+pub(crate) fn nameless(text: &[u8], at: usize) -> Vec<Range<usize>> {
+    let text = &text[..text.len().min(at.saturating_add(REACH))];
+    let Some(open) =
+        text[at..].iter().take(256).position(|b| matches!(b, b'(' | b';' | b'\n')).map(|open| at + open)
+    else {
+        return Vec::new();
+    };
+    let head = text[at..open].to_ascii_lowercase();
+    let head = head.trim_ascii_end();
+    let is_of_secrets = TABLES.iter().any(|table| memchr::memmem::find(head, table).is_some());
+    if text[open] != b'(' || !head.ends_with(b"values") || !is_of_secrets {
+        return Vec::new();
+    }
+    let columns: Vec<Range<usize>> = (0..COLUMNS).map(|_| at..at).collect();
+    let mut fields = Vec::new();
+    let mut start = open;
+    while text.get(start) == Some(&b'(') {
+        start = skip_space(text, row(text, start + 1, &columns, &mut fields));
+        if text.get(start) != Some(&b',') {
+            break;
+        }
+        start = next_row(text, start + 1);
+    }
+    fields.into_iter().filter(|field| !field.open).map(|field| field.value).collect()
+}
+
 /// The quoted values of the statement that begins at `at`; empty: it is none, or has no list of columns.
 pub(crate) fn find(text: &[u8], at: usize) -> Vec<Field> {
     let text = &text[..text.len().min(at.saturating_add(REACH))];

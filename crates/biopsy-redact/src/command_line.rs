@@ -199,6 +199,10 @@ impl Redactor {
         } else {
             start
         };
+        // `-Dname=x` and `-Pname=x` set what is called `name`.
+        let is_define = start == 1 && arg.starts_with(['-']) && arg[1..equals].starts_with(['D', 'P']);
+        let is_define = is_define && arg[2..equals].starts_with(|c: char| c.is_ascii_alphabetic());
+        let start = start + usize::from(is_define);
         let (name, value) = (&arg[start..equals], &arg[equals + 1..]);
         // A whole command in one argument (`sh -c "X_TOKEN=a run"`) is text.
         if value.contains(char::is_whitespace) && !arg.starts_with('-') {

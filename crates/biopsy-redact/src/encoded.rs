@@ -14,6 +14,8 @@ const RUN_MIN: usize = 16;
 const RUN_MAX: usize = 32 << 10;
 /// Fewest numbers of a list of bytes.
 const LIST_MIN: usize = 8;
+/// Fewest pairs of digits alone that are taken for hex.
+const PAIRS_MIN: usize = 10;
 /// Fewest bytes that such a list is written with: a digit for each number, and what is between them.
 const LIST_BYTES_MIN: usize = 2 * LIST_MIN - 1;
 /// Bytes of what is unpacked that are looked at before the rest is.
@@ -62,14 +64,18 @@ fn lists(text: &[u8], stretch: Range<usize>, found: &mut Vec<Run>) {
             continue;
         }
         let end = word_end(at);
-        let read = if end - at == 2 { pairs(text, at) } else { None };
-        let read = read.or_else(|| text[at].is_ascii_digit().then(|| list(text, at)).flatten());
-        at = match read {
-            Some((list_end, bytes)) => {
-                found.extend(as_text(bytes).map(|text| Run { range: at..list_end, text }));
+        // Pairs of digits may be of hex or of ten: what is a text is right.
+        let of_hex = if end - at == 2 { pairs(text, at) } else { None };
+        let of_ten = text[at].is_ascii_digit().then(|| list(text, at)).flatten();
+        let list_end = of_hex.as_ref().or(of_ten.as_ref()).map_or(end, |(list_end, _)| *list_end);
+        let text =
+            [of_hex, of_ten].into_iter().flatten().find_map(|(end, bytes)| Some((end, as_text(bytes)?)));
+        at = match text {
+            Some((list_end, text)) => {
+                found.push(Run { range: at..list_end, text });
                 list_end
             }
-            None => end,
+            None => list_end,
         };
     }
 }
@@ -239,7 +245,7 @@ fn list(text: &[u8], start: usize) -> Option<(usize, Vec<u8>)> {
     }
 }
 
-/// `70 61 73 73`, `70:61:73:73`, `70-61-73-73`: pairs of hex digits with one separator, of which one has a letter.
+/// `70 61 73 73`, `70:61:73:73`: pairs of hex digits with one separator, of which one has a letter, or which are many.
 fn pairs(text: &[u8], start: usize) -> Option<(usize, Vec<u8>)> {
     let reach = &text[start..text.len().min(start + RUN_MAX)];
     let separator = *reach.get(2).filter(|b| matches!(b, b' ' | b':' | b','))?;
@@ -257,7 +263,8 @@ fn pairs(text: &[u8], start: usize) -> Option<(usize, Vec<u8>)> {
     }
     let end = if reach[..at].ends_with(&[separator]) { at - 1 } else { at };
     let has_letter = reach[..end].iter().any(u8::is_ascii_alphabetic);
-    (bytes.len() >= LIST_MIN && has_letter).then_some((start + end, bytes))
+    let least = if has_letter { LIST_MIN } else { PAIRS_MIN };
+    (bytes.len() >= least).then_some((start + end, bytes))
 }
 
 /// A byte in decimal, or in hex behind `0x`.
@@ -282,7 +289,7 @@ impl Unescaped {
     /// Undone once more, for what was escaped twice.
     pub(crate) fn again(&self) -> Option<Self> {
         memchr::memchr3(b'%', b'&', b'\\', &self.text)?;
-        let mut again = undo(&self.text, 0, is_quoted_printable(&self.text))?;
+        let mut again = undo(&self.text, 0, is_quoted_printable(&self.text), 1)?;
         again.at.iter_mut().for_each(|at| *at = self.at[*at]);
         Some(again)
     }
@@ -324,7 +331,7 @@ pub(crate) fn unescaped(text: &[u8]) -> Vec<Unescaped> {
         let line = &text[start..end];
         let is_quoted = may_be_quoted && is_quoted_printable(line);
         if is_quoted || has_escapes(line) {
-            found.extend(undo(line, start, is_quoted));
+            found.extend(undo(line, start, is_quoted, ESCAPES_MIN));
         }
         start = end;
     }
@@ -353,7 +360,10 @@ fn weight(text: &[u8], character: u32, is_quoted: bool) -> usize {
     match character {
         _ if text[0] == b'&' && text[1] != b'#' => 0,
         // What separates a name from its value is worth the look alone.
-        0x3d | 0x22 => ESCAPES_MIN,
+        0x3d | 0x22 | 0x3a => ESCAPES_MIN,
+        // `%25` in front of two digits was escaped twice; and who writes letters and signs as numbers has others, too.
+        0x25 if text.get(3..5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) => ESCAPES_MIN,
+        0x21..=0x7e if text[0] == b'&' && character != 0x27 => ESCAPES_MIN,
         // So does the end of a line that quoted-printable has written out or put in.
         NOTHING | 0x0a if is_quoted => ESCAPES_MIN,
         NOTHING => 0,
@@ -369,7 +379,7 @@ fn is_quoted_printable(line: &[u8]) -> bool {
 }
 
 /// Undoes the escapes of a line; `None`: it has hardly any.
-fn undo(line: &[u8], start: usize, is_quoted: bool) -> Option<Unescaped> {
+fn undo(line: &[u8], start: usize, is_quoted: bool, least: usize) -> Option<Unescaped> {
     let mut undone =
         Unescaped { text: Vec::with_capacity(line.len()), at: Vec::with_capacity(line.len() + 1) };
     let (mut at, mut escapes) = (0, 0);
@@ -399,7 +409,7 @@ fn undo(line: &[u8], start: usize, is_quoted: bool) -> Option<Unescaped> {
         at += length;
     }
     undone.at.push(start + line.len());
-    (escapes >= ESCAPES_MIN).then_some(undone)
+    (escapes >= least).then_some(undone)
 }
 
 /// The escape that a text begins with: its length and character.

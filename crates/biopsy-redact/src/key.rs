@@ -14,7 +14,8 @@ use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
 use crate::shape::escape_before;
 use crate::source::{
-    is_count, is_declaration, is_metavariable, is_own_name, is_remark, is_sentence, is_source, is_variable,
+    begins_sentence, is_count, is_declaration, is_metavariable, is_own_name, is_remark, is_sentence,
+    is_source, is_variable,
 };
 use crate::value::{self, How, Value};
 use crate::{cells, composite};
@@ -86,13 +87,22 @@ impl KeyRule {
             return self.in_cells(text, &name, lists);
         };
         let is_said = place.how == How::Beside && Quote::at(text, place.at).is_none();
-        if place.how == How::Beside && !self.beside && !is_said && !is_compound(text, &name, &word) {
+        // `Option DBPASS is "x"`
+        let is_told = place.how == How::Beside
+            && name.end < place.at
+            && matches!(text[name.end..place.at].trim_ascii(), b"is" | b"was");
+        if place.how == How::Beside
+            && !self.beside
+            && !is_said
+            && !is_told
+            && !is_compound(text, &name, &word)
+        {
             return Vec::new();
         }
         let is_token = |value: &Value| {
             let bytes = &text[value.range.clone()];
             plausible::is_strong(bytes, Strength::Token)
-                || (self.uuid || value.quoted) && plausible::is_uuid(bytes)
+                || (self.uuid || value.quoted || self.strength == Strength::Any) && plausible::is_uuid(bytes)
                 || value.quoted
                     && bytes.len() >= 8
                     && plausible::is_of_a_cell(bytes)
@@ -100,7 +110,13 @@ impl KeyRule {
         };
         let mut values = composite::read(text, place);
         // `--- PASS: TestVet (0.07s)`
-        if text[name.clone()] == *b"PASS" && text[..name.start].ends_with(b"--- ") {
+        let is_timed = |value: &Value| {
+            text[value.range.end..].starts_with(b" (")
+                && text.get(value.range.end + 2).is_some_and(u8::is_ascii_digit)
+        };
+        if text[name.clone()] == *b"PASS"
+            && (text[..name.start].ends_with(b"--- ") || values.iter().any(is_timed))
+        {
             return Vec::new();
         }
         if is_said {
@@ -123,10 +139,19 @@ impl KeyRule {
         {
             return Vec::new();
         }
+        // `InstrumentationKey: 7f3c...` behind a logger is a setting, and not a sentence.
+        let is_identifier = !text[name.clone()].contains(&b' ');
         let part = word.clone();
         let word = &text[word];
+        let is_id = |value: &Value| {
+            is_identifier
+                && self.uuid
+                && self.strength == Strength::Token
+                && matches!(place.how, How::Assigned { .. })
+                && plausible::is_uuid(&text[value.range.clone()])
+        };
         values.retain(|value| {
-            self.accepts(text, value, place.how, lists)
+            (self.accepts(text, value, place.how, lists) || is_id(value))
                 && !is_variable(text, value, word)
                 && (!is_own_name(text, value, word) || !is_declaration(text, value.range.start))
                 && !is_metavariable(text, value, word)
@@ -138,6 +163,8 @@ impl KeyRule {
                 value::extend_to_line(text, value);
             }
             values.retain(|value| value.quoted || !is_sentence(&text[value.range.clone()], lists));
+        } else if self.strength == Strength::Any {
+            values.retain(|value| value.quoted || !begins_sentence(text, &value.range, lists));
         }
         // A cell behind a tab looks like a word behind a blank.
         if values.is_empty() && is_said { self.in_cells(text, &name, lists) } else { values }
@@ -151,12 +178,16 @@ impl KeyRule {
             && text[name.end] == b' '
             && matches!(text.get(name.end + 1 + number), Some(b'"' | b'\t' | b'|'));
         let name = &(name.start..name.end + if is_numbered { 1 + number } else { 0 });
-        let (how, mut values) = match cells::beside(text, name) {
-            Some(value) => (How::Cell, vec![value]),
-            None => (How::Column, cells::below(text, name)),
+        let accepted = |how: How, mut values: Vec<Value>| {
+            values.retain(|value| self.accepts(text, value, how, lists));
+            values
         };
-        values.retain(|value| self.accepts(text, value, how, lists));
-        values
+        if let Some(value) = cells::of_row(text, name).or_else(|| cells::of_elements(text, name)) {
+            return accepted(How::Column, vec![value]);
+        }
+        let beside = accepted(How::Cell, cells::beside(text, name).into_iter().collect());
+        // The cell behind the name of a column is the name of another one.
+        if beside.is_empty() { accepted(How::Column, cells::below(text, name)) } else { beside }
     }
 
     /// Is this the name of an environment variable or an option whose value is a secret? The whole of `name` is
@@ -265,7 +296,13 @@ impl KeyRule {
             [b's' | b'S', rest @ ..] if rest.first().is_none_or(|b| !b.is_ascii_lowercase()) => rest,
             other => other,
         };
-        if words_of(after).any(|word| lists.is_neutral_after(word) || in_set(&self.neutral_after, word)) {
+        // `ApiKeyHeader2` is as harmless as `ApiKeyHeader`.
+        let without_number = |word: &[u8]| {
+            let digits = word.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+            word.len() - digits
+        };
+        let is_neutral = |word: &[u8]| lists.is_neutral_after(word) || in_set(&self.neutral_after, word);
+        if words_of(after).any(|word| is_neutral(word) || is_neutral(&word[..without_number(word)])) {
             return None;
         }
         Some(name)
@@ -347,6 +384,7 @@ fn name_bounds(text: &[u8], word: Range<usize>) -> Range<usize> {
             }
         }
     }
+    start += define_before(text, start, word.start);
     let mut end = word.end;
     let ceiling = text.len().min(word.end + NAME_REACH);
     while end < ceiling {
@@ -358,6 +396,23 @@ fn name_bounds(text: &[u8], word: Range<usize>) -> Range<usize> {
         end += 1;
     }
     start..end
+}
+
+/// Length of what says that a setting follows, and is no part of its name: the `D` of `-Dtoken=x`, the `P` of `-Ptoken=x`.
+fn define_before(text: &[u8], start: usize, word: usize) -> usize {
+    let begins = |at: usize| {
+        at.checked_sub(1).and_then(|before| text.get(before)).is_none_or(|before| {
+            before.is_ascii_whitespace()
+                || matches!(before, b'"' | b'\'' | b'`' | b'=' | b',' | b'[' | b'J' | 0)
+        })
+    };
+    let is_define = start >= 1
+        && start < word
+        && matches!(text[start], b'D' | b'P')
+        && text[start - 1] == b'-'
+        && begins(start - 1)
+        && text[start + 1].is_ascii_alphabetic();
+    usize::from(is_define)
 }
 
 /// The word in front of a name, one blank away: `cache key`.

@@ -101,6 +101,9 @@ fn listed(text: &[u8], from: usize, at: usize) -> Option<Range<usize>> {
 fn values(text: &[u8], line: Range<usize>) -> Vec<(usize, Range<usize>)> {
     let mut found = Vec::new();
     let bytes = &text[line.clone()];
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return listed_values(text, line);
+    }
     if memchr::memchr(b'$', bytes).is_some() {
         for mark in memchr::memchr_iter(b'$', bytes) {
             let rest = &bytes[mark + 1..];
@@ -135,6 +138,33 @@ fn values(text: &[u8], line: Range<usize>) -> Vec<(usize, Range<usize>)> {
     found
 }
 
+/// `['ann', 7, "x"]`: in the order of their places.
+fn listed_values(text: &[u8], line: Range<usize>) -> Vec<(usize, Range<usize>)> {
+    let mut found = Vec::new();
+    let mut number = 1;
+    let Some(open) = memchr::memchr(b'[', &text[line.clone()]) else { return found };
+    let mut at = line.start + open + 1;
+    while at < line.end && number < PLACES_MAX {
+        match text[at] {
+            b']' => break,
+            b',' => number += 1,
+            quote @ (b'\'' | b'"') => {
+                let start = at + 1;
+                let mut end = start;
+                while end < line.end && text[end] != quote {
+                    end += 1 + usize::from(text[end] == b'\\');
+                }
+                let end = end.min(line.end);
+                found.push((number, start..end));
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +183,10 @@ mod tests {
             (
                 "INSERT INTO u(a,b) VALUES ($1,$2)\nparameters: $1 = 'p', $2 = 'q'",
                 vec![("a", "p"), ("b", "q")],
+            ),
+            (
+                "SELECT 1 WHERE u=$1 AND pw=$2 -- PARAMETERS: ['ann', 'x,y']",
+                vec![("u", "ann"), ("pw", "x,y")],
             ),
             ("no statement\nparameters: $1 = 'p'", vec![]),
             ("parameters: ?", vec![]),

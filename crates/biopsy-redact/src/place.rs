@@ -34,7 +34,7 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         at += 1;
         // `["key"]` closes its quote first, `user[key]` has none.
     }
-    let behind = behind_accessors(text, skip_blank(text, at));
+    let behind = behind_dots(text, at, behind_accessors(text, skip_blank(text, at)));
     if let Some((value_at, how, whole_line)) = assigned(text, &name, behind, key_quote.is_some()) {
         let is_dialogue = whole_line || key_quote.is_none();
         if is_dialogue && let Some(word) = answer(text, &name, value_at) {
@@ -73,6 +73,11 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         [b'-', b' ', b'\'' | b'"' | b'`', ..] if text.get(at.wrapping_sub(1)) == Some(&b' ') => {
             colon = true;
             1
+        }
+        // `password - [x]`
+        [b'-', b' ', b'[', ..] if text.get(at.wrapping_sub(1)) == Some(&b' ') => {
+            colon = true;
+            3
         }
         // `<-` of R, `?=` of make, `!=`, `+=`.
         [b'<', b'-', ..] | [b'?' | b'!' | b'+', b'=', ..] => 2,
@@ -164,6 +169,14 @@ fn behind_accessors(text: &[u8], at: usize) -> usize {
     memchr::memmem::find(rest, b"} = ").map_or(at, |close| at + close + 2)
 }
 
+/// `key .......... : x`: dots lead to the sign.
+fn behind_dots(text: &[u8], at: usize, behind: usize) -> usize {
+    let dots = text[behind..].iter().take(96).take_while(|b| **b == b'.').count();
+    let sign = skip_blank(text, behind + dots);
+    let is_leader = dots >= 3 && behind > at && matches!(text.get(sign), Some(b':' | b'='));
+    if is_leader { sign } else { behind }
+}
+
 /// `Some("x")`, `&"x"`, `string(10) "x"`, `(string) (len=10) "x"`: where the quote is.
 fn unwrapped(text: &[u8], at: usize) -> usize {
     const WRAPPERS: [&[u8]; 9] = [
@@ -228,6 +241,14 @@ fn yaml_block(text: &[u8], at: usize) -> Option<usize> {
 
 /// `<key>` or `<x:key a="b">`.
 fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
+    // The line that a logger of JSON wrote ends behind the tag.
+    let tag_end = memchr::memchr(b'>', &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)]);
+    let behind = tag_end.map_or(&text[name.end..], |tag_end| &text[name.end + tag_end + 1..]);
+    if tag_end.is_some()
+        && [&b"\\n\""[..], b"\\r\\n\"", b"\\\\n\\\""].iter().any(|end| behind.starts_with(end))
+    {
+        return None;
+    }
     let before = &text[..name.start];
     let before = match before.split_last() {
         Some((b':', prefix)) => {
@@ -372,7 +393,7 @@ fn is_windows_option(text: &[u8], name: &Range<usize>, behind: usize) -> bool {
 
 /// `password 'x'`, `password is "x"`, and `passphrase for key.pem: "x"`.
 fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
-    if behind == at {
+    if behind == at || !is_whole_of_quotes(text, key, at) {
         return None;
     }
     let rest = &text[behind..];
@@ -391,6 +412,22 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     let next = text.get(value + length)?;
     let plain = matches!(quote, Quote::Escaped { .. }) && !next.is_ascii_whitespace();
     plain.then_some(Place { key, at: value, how: How::Beside, key_quote: None, whole_line: false })
+}
+
+/// Is the name, which has a quote behind it, all that stands in its quotes? `"https://x/choose-a-password" "x"` has two cells.
+fn is_whole_of_quotes(text: &[u8], key: usize, at: usize) -> bool {
+    let Some(quote) = at.checked_sub(1).and_then(|last| text.get(last)).filter(|b| matches!(b, b'"' | b'\''))
+    else {
+        return true;
+    };
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || *b >= &0x80 || b":_.-/ ".contains(b);
+    let path = text[..key].iter().rev().take(96).take_while(is_path).count();
+    let path = &text[key - path..key];
+    path.is_empty()
+        || text.get(key.wrapping_sub(path.len() + 1)) == Some(quote)
+            && !path.starts_with(b"/")
+            && memchr::memmem::find(path, b"//").is_none()
+            && !path.contains(&b' ')
 }
 
 /// `DB_PASSWORD x1` as a directive, `password is x1`, `temporary password generated for root: x1`: only what looks like nothing
@@ -435,7 +472,9 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
             .iter()
             .position(|b| b.is_ascii_whitespace() || matches!(b, b'`' | b'\'' | b')' | b'\\'))
             .unwrap_or(behind.len())];
-        plausible::is_strong(plausible::trim_end_punctuation(word.trim_ascii()), Strength::Token)
+        let word = plausible::trim_end_punctuation(word.trim_ascii());
+        plausible::is_strong(word, Strength::Token)
+            || plausible::is_uuid(word)
             || Quote::at(behind, 0).is_some()
     };
     // Between the name and such a word stand a few words.

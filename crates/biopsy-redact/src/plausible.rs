@@ -69,6 +69,11 @@ impl Lists {
         words >= 2 && is_said
     }
 
+    /// Is it a word that only sentences have: `bitte`, `the`, `to`?
+    pub(crate) fn is_of_sentence(&self, word: &[u8]) -> bool {
+        contains(&self.words.sentence_words, trim_end_punctuation(word))
+    }
+
     /// Is the value too common to be searched for everywhere?
     pub(crate) fn is_never_learned(&self, value: &[u8]) -> bool {
         self.is_trivial(value) || contains(&self.words.never_learn, value)
@@ -608,6 +613,8 @@ fn is_random(value: &[u8]) -> bool {
             && upper >= 3
             && separators * 8 <= body.len()
             && entropy(body) >= 3.5
+            // `TokenLifetimeMinutes15`
+            && bits_per_pair(body).is_none_or(|bits| bits >= 4.5)
 }
 
 #[cfg(test)]

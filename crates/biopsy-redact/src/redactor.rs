@@ -15,7 +15,7 @@ use crate::pseudonym::{self, BundleKey, Pseudonym};
 use crate::rules::Strength;
 use crate::scan::{self, Engine, Span};
 use crate::verify::Fingerprints;
-use crate::{Hit, RedactError, unquoted, wide};
+use crate::{Hit, RedactError, peeled, unquoted, wide, word_lists};
 
 /// Rule id of values that were found by key somewhere and turned up elsewhere.
 pub const LEARNED_RULE: &str = "learned";
@@ -29,6 +29,9 @@ const OF_PROCESS_MIN: usize = 8;
 const OF_PROCESS_LONGEST: usize = 4096;
 const OF_PROCESS_MAX: usize = 512;
 
+/// Shortest run of a value that is learned as one of its own, in bytes, and most of them.
+const PART_MIN: usize = 24;
+const PARTS_MAX: usize = 4;
 /// Places of a value that are counted: enough to say that it is a word.
 const BARE_COUNTED: usize = 8;
 /// Places that are looked at for that.
@@ -251,6 +254,8 @@ impl Redactor {
         let before = spans.len();
         find_escaped(text, &unquoted, spans, find);
         inside_strings(text, spans, before);
+        find_in_lines(text, &peeled::peeled(text), spans, find);
+        find_in_words(text, &word_lists::commands(text), spans, find);
         if self.learn_from_text {
             // What overlaps a mask holds pieces of it, and those are no secrets.
             let ours = |range: &Range<usize>| {
@@ -268,7 +273,7 @@ impl Redactor {
                 let value = crate::plausible::trim_end_punctuation(&text[span.range.clone()]);
                 let lists = self.engine.lists();
                 self.learned.learn_beside(value, Source::Text, &self.key, lists, &mut { bare });
-                if let Some(token) = end_of_address(value) {
+                for token in parts(value) {
                     self.learned.learn_beside(token, Source::Text, &self.key, lists, &mut { bare });
                 }
             }
@@ -431,6 +436,70 @@ fn find_escaped(
             Some(Span { range, open, learn: false, wrap: None, ..span })
         }));
     }
+}
+
+/// What is found in documents without what a logger put around their lines: line by line.
+fn find_in_lines(
+    text: &[u8],
+    documents: &[encoded::Unescaped],
+    spans: &mut Vec<Span>,
+    find: impl Fn(&[u8], &mut Vec<Span>),
+) {
+    for document in documents {
+        let mut inner = Vec::new();
+        find(&document.text, &mut inner);
+        for span in inner {
+            let mut start = span.range.start;
+            for line in document.text[span.range.clone()].split(|b| *b == b'\n') {
+                let blank = line.len() - line.trim_ascii_start().len();
+                let range = start + blank..start + line.trim_ascii_end().len().max(blank);
+                start += line.len() + 1;
+                if let Some(range) = document.source(&range).filter(|range| !range.is_empty()) {
+                    let open = span.open && range.end == text.len();
+                    spans.push(Span { range, open, learn: false, wrap: None, ..span.clone() });
+                }
+            }
+        }
+    }
+}
+
+/// What is found in commands that are lists of words: in one word each.
+fn find_in_words(
+    text: &[u8],
+    commands: &[encoded::Unescaped],
+    spans: &mut Vec<Span>,
+    find: impl Fn(&[u8], &mut Vec<Span>),
+) {
+    let from = spans.len();
+    find_escaped(text, commands, spans, find);
+    let mut index = 0;
+    spans.retain(|span| {
+        index += 1;
+        // What was found before may be of the text around this one.
+        index <= from || {
+            let value = &text[span.range.clone()];
+            !value.is_empty() && memchr::memchr2(b'"', b'\'', value).is_none()
+        }
+    });
+}
+
+/// What stands elsewhere without the rest of a value: the end of an address, and the runs of an address or of a token of several
+/// parts (`pi_x1_secret_x2`) that nobody writes by hand.
+fn parts(value: &[u8]) -> Vec<&[u8]> {
+    let is_run = |part: &&[u8]| {
+        part.len() >= PART_MIN && part.len() < value.len() && plausible::has_random_run(part, PART_MIN)
+    };
+    // Base64 has such runs between its signs, and the parts of web tokens are those of many.
+    let has_parts =
+        value.iter().any(|b| matches!(b, b'_' | b'@' | b'?' | b':')) && !value.starts_with(b"eyJ");
+    let runs = value.split(|b| !b.is_ascii_alphanumeric()).filter(is_run).filter(|_| has_parts);
+    let mut parts: Vec<&[u8]> = runs.take(PARTS_MAX).collect();
+    if let Some(end) = end_of_address(value)
+        && !parts.contains(&end)
+    {
+        parts.push(end);
+    }
+    parts
 }
 
 /// `hooks.example.com/services/T0/B0/x1`: the secret of an address that is one as a whole stands elsewhere without it.

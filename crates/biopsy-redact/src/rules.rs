@@ -204,6 +204,9 @@ pub(crate) struct MemoryUse {
     /// The anchors are searched for as they are written, and not in any case.
     #[serde(default)]
     pub(crate) exact: bool,
+    /// The anchors stand inside of what the rule matches: it is looked for in front of them, too.
+    #[serde(default)]
+    pub(crate) around: bool,
     /// Shortest value, in bytes, where it is more than that of the rule.
     #[serde(default)]
     pub(crate) min_length: usize,

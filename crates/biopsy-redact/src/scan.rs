@@ -17,6 +17,7 @@ use crate::parameters;
 use crate::plausible::{self, Lists};
 use crate::pseudonym::Pseudonym;
 use crate::rules::{self, Kind, Rule, RuleSet, Words};
+use crate::run_shapes;
 use crate::shape::Shape;
 use crate::wide::Order;
 
@@ -45,6 +46,8 @@ struct Scratch {
     hits: Vec<KeywordHit>,
 }
 
+/// Rule whose name credentials without a beginning get.
+const RUN_SHAPES_RULE: &str = "issued";
 /// Scratch that is kept: as many threads as search at once, and texts in texts.
 const SCRATCH_KEPT: usize = 16;
 
@@ -153,6 +156,7 @@ impl Engine {
     pub(crate) fn find(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
         let mut scratch = self.scratch();
         self.find_with(&mut scratch, text, masks, spans);
+        self.find_run_shapes(text, masks, spans);
         for rule in scratch.matched.drain(..) {
             scratch.floors[rule] = 0;
         }
@@ -246,6 +250,26 @@ impl Engine {
         }
     }
 
+    /// Credentials that begin with nothing.
+    fn find_run_shapes(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
+        let Some(rule) = self.rules.iter().position(|rule| rule.id == RUN_SHAPES_RULE) else { return };
+        for range in run_shapes::find(text) {
+            let next = masks.partition_point(|mask| mask.end <= range.start);
+            let is_ours = masks.get(next).is_some_and(|mask| mask.start < range.end);
+            if !is_ours && !self.allows(&text[range.clone()]) {
+                spans.push(Span {
+                    open: range.end == text.len(),
+                    range,
+                    rule: Some(rule),
+                    pseudonym: None,
+                    learn: true,
+                    wide: None,
+                    wrap: None,
+                });
+            }
+        }
+    }
+
     /// Values of a statement in columns whose name is that of a secret.
     fn find_columns(&self, rule: usize, text: &[u8], at: usize, spans: &mut Vec<Span>) {
         let mut push = |range: Range<usize>| {
@@ -291,6 +315,15 @@ impl Engine {
             }
             _ => {}
         }
+        columns::nameless(text, at)
+            .into_iter()
+            .filter(|range| {
+                let value = &text[range.clone()];
+                value.len() >= 8
+                    && plausible::is_no_word(value)
+                    && plausible::is_strong(value, rules::Strength::Token)
+            })
+            .for_each(&mut push);
         for field in columns::find(text, at) {
             let (name, value) = (&text[field.column], &text[field.value.clone()]);
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));

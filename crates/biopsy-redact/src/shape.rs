@@ -242,9 +242,12 @@ impl Shape {
 fn holds_key(value: &[u8]) -> bool {
     value.split(|b| !b.is_ascii_alphanumeric() && !b"+/=".contains(b)).any(|run| {
         let has = |of: fn(&u8) -> bool| run.iter().any(of);
-        run.len() >= 8
-            && has(u8::is_ascii_uppercase)
-            && (has(u8::is_ascii_lowercase) || has(u8::is_ascii_digit))
+        // Static keys of VPNs are hex.
+        let is_hex = run.len() >= 32 && run.iter().all(u8::is_ascii_hexdigit) && has(u8::is_ascii_digit);
+        is_hex
+            || run.len() >= 8
+                && has(u8::is_ascii_uppercase)
+                && (has(u8::is_ascii_lowercase) || has(u8::is_ascii_digit))
     })
 }
 

@@ -147,8 +147,27 @@ pub(crate) fn is_sentence(value: &[u8], lists: &Lists) -> bool {
     let words = plausible::trim_end_punctuation(value);
     let mut all = words.split(|b| *b == b' ');
     let first = all.next().unwrap_or_default();
-    let is_said = value.ends_with(b".") || lists.is_prose_word(first) || lists.is_trivial(first);
+    let is_said = value.ends_with(b".")
+        || lists.is_prose_word(first)
+        || lists.is_trivial(first)
+        || first.iter().all(u8::is_ascii_lowercase) && lists.is_of_sentence(first);
     is_said && words.contains(&b' ') && is_word(first) && all.all(is_word)
+}
+
+/// `Your password: keep it to yourself.`: a word that a sentence goes on behind.
+pub(crate) fn begins_sentence(text: &[u8], value: &Range<usize>, lists: &Lists) -> bool {
+    let rest = &text[value.start..text.len().min(value.start + 120)];
+    let line = &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
+    let words = plausible::trim_end_punctuation(line.trim_ascii_end());
+    let is_word = |word: &[u8]| {
+        !word.is_empty() && word.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'\'' | b','))
+    };
+    let all = || words.split(|b| *b == b' ');
+    let said = all().skip(1).filter(|word| lists.is_of_sentence(word)).count();
+    text[value.clone()].iter().all(u8::is_ascii_lowercase)
+        && all().count() >= 3
+        && all().all(is_word)
+        && (line.trim_ascii_end().ends_with(b".") && said > 0 || said >= 2)
 }
 
 /// `password: 3 failures`, `password:  16 bytes`, `string password = 3;`, `{type: string}`: a count, a field's number, a schema.

@@ -122,7 +122,20 @@ fn is_setting(value: &[u8]) -> bool {
     let name =
         value.iter().take_while(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.')).count();
     let rest = &value[name..];
-    name >= 2 && rest.first() == Some(&b'=') && rest.iter().any(|b| *b != b'=')
+    // `sdbYa=K4nOfN` has no name in front.
+    name >= 2
+        && rest.first() == Some(&b'=')
+        && rest.iter().any(|b| *b != b'=')
+        && !plausible::is_no_name(&value[..name])
+        && turns(rest) < 2
+}
+
+/// How often letters and digits take turns.
+fn turns(value: &[u8]) -> usize {
+    let is_turn = |pair: &&[u8]| {
+        pair.iter().all(u8::is_ascii_alphanumeric) && pair[0].is_ascii_digit() != pair[1].is_ascii_digit()
+    };
+    value.windows(2).filter(is_turn).count()
 }
 
 /// Code or a template: brackets around names, without a digit.

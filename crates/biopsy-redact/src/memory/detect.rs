@@ -60,7 +60,8 @@ impl DetectorAnchor {
 #[derive(Debug)]
 enum How {
     Key(KeyRule),
-    Shape(Box<Shape>, usize),
+    /// With the characters in front of and behind the anchor that it looks at.
+    Shape(Box<Shape>, usize, usize),
     PrivateKey,
 }
 
@@ -97,8 +98,9 @@ impl Detector {
                 // such as the end of another text or of a number.
                 let regex =
                     rule.regex.as_deref().map(|regex| regex.strip_prefix("\\b").unwrap_or(regex).to_owned());
-                let rule = Rule { before: 0, regex, ..rule.clone() };
-                How::Shape(Box::new(Shape::new(&rule).map_err(wrong)?), rule.after)
+                let before = if memory.around { rule.before } else { 0 };
+                let rule = Rule { before, regex, ..rule.clone() };
+                How::Shape(Box::new(Shape::new(&rule).map_err(wrong)?), before.max(SHAPE_BEFORE), rule.after)
             }
         };
         if let Some(anchor) = anchors.iter().find(|anchor| anchor.len() < 3 || !anchor.is_ascii()) {
@@ -148,8 +150,8 @@ impl Detector {
                     }
                 }
             }
-            How::Shape(shape, after) => {
-                let window = windows.around(at, encoding, SHAPE_BEFORE, *after);
+            How::Shape(shape, before, after) => {
+                let window = windows.around(at, encoding, *before, *after);
                 let mut captures = shape.captures();
                 let Some(matched) = shape.find(window.text, window.at, 0, lists, &mut captures) else {
                     return;
