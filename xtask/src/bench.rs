@@ -2,6 +2,7 @@
 
 mod attaching;
 mod bars;
+mod cases;
 mod catching;
 mod compressing;
 mod delivery;
@@ -79,6 +80,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("delivery") {
         delivery::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("cases") {
+        cases::measure(options, &mut table)?;
     }
     if options.wants("nettrace") {
         nettrace::measure(&tools.biopsy, options, &mut table)?;

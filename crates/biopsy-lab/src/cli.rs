@@ -1,5 +1,7 @@
 //! What may be typed, and what is done then.
 
+mod query;
+
 use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     /// Tokens, with which programs use the lab (`/lab/v1/openapi.json`).
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Ask over all cases, in SQL: `SHOW TABLES`, `DESCRIBE findings`, `SELECT ...`. It only reads, and only these tables.
+    Query(query::QueryArgs),
     /// Go through the lab's log: nothing in it was changed.
     Log,
     /// The process that reads what was sent.
@@ -272,6 +276,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
         Command::Token(TokenCommand::Revoke { name }) => {
             people::token::revoke(&lab, &name, &operator()).await
         }
+        Command::Query(args) => query::run(&lab, &args, &operator()).await,
         Command::Log => match audit::check(&lab.store).await? {
             Ok(lines) => print(&format!("{lines} lines, each as it was written\n")),
             Err(line) => Err(LabError::Usage(format!("line {line} of the log is not as it was written"))),

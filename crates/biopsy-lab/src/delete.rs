@@ -1,15 +1,19 @@
 //! Deleting a case: first nobody can read it, back-ups included; then it is removed.
 //!
-//! 1. In one transaction: the wrap of its key is dropped, the keys of all other cases are wrapped with a new wrapping key, the certificate is
-//!    written down.
+//! 0. What is kept over all cases is written again without it, where rows of it are; nothing uses that yet.
+//! 1. In one transaction: the wrap of its key is dropped, and those of the files with rows of it; the keys of all others are wrapped with a new
+//!    wrapping key, the certificate is written down.
 //! 2. The old wrapping key is destroyed. From here on the case is gone: its key was wrapped with that one, wherever a copy of the database is.
 //! 3. Its files are removed, and the database's journal is emptied.
 
 use biopsy_deliver::certificate::{Certificate, LIMITS, Read, Removed, Sent};
 use biopsy_deliver::{Receipt, Signed};
+use sqlx::{Any, Transaction};
 
 use crate::audit::{self, Entry};
 use crate::cases;
+use crate::derived::deletion::{self, Rewritten};
+use crate::derived::{EXPORTED, QUERIED, segments};
 use crate::error::LabError;
 use crate::notices;
 use crate::place::{Lab, now};
@@ -25,7 +29,7 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         finish(lab, id).await?;
         return Ok(certificate);
     }
-    let mut within = lab.store.begin().await?;
+    let (mut within, rewritten) = rewritten(lab, id).await?;
     let sent: Vec<(Option<String>,)> = sqlx::query_as(
         "SELECT receipt FROM uploads WHERE case_id = $1 AND receipt IS NOT NULL ORDER BY touched, id",
     )
@@ -53,16 +57,23 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
             result: "unreadable, and removed".to_owned(),
         })
         .collect();
+    places.extend(rewritten.objects().iter().map(|name| Removed {
+        name: format!("objects/{name}"),
+        kind: "rows of reports, of this case and of others".to_owned(),
+        result: "written again without this case under another key; unreadable, and removed".to_owned(),
+    }));
+    places.extend(exports(&mut within, id).await?);
     places.push(Removed {
         name: "the database".to_owned(),
         kind: "the wrapped key of the case, in it and in each back-up of it".to_owned(),
         result: "dropped; where a copy holds it, the key that it is wrapped with is destroyed".to_owned(),
     });
-    let reads: Vec<(i64, String, String)> =
+    let mut reads: Vec<(i64, String, String)> =
         sqlx::query_as("SELECT time, who, detail FROM log WHERE what = 'read' AND of = $1 ORDER BY number")
             .bind(id)
             .fetch_all(&mut *within)
             .await?;
+    reads.extend(queries(&mut within, id).await?);
 
     sqlx::query("UPDATE cases SET wrap = NULL, state = 'deleted' WHERE id = $1")
         .bind(id)
@@ -106,6 +117,67 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
     Ok(certificate)
 }
 
+/// Rows of the case are written again without it, outside of the transaction, and put in their place at its beginning.
+async fn rewritten(lab: &Lab, id: &str) -> Result<(Transaction<'static, Any>, Rewritten), LabError> {
+    /// Somebody else may put segments together meanwhile; not so often.
+    const TRIES: usize = 10;
+    for _ in 0..TRIES {
+        let rewritten = deletion::rewrite(lab, id).await?;
+        let mut within = lab.store.begin().await?;
+        if rewritten.put(lab, &mut within, id).await? {
+            return Ok((within, rewritten));
+        }
+        within.rollback().await?;
+    }
+    Err(LabError::Usage(format!(
+        "what is kept over all cases changes too fast to take case `{id}` out of it; try again"
+    )))
+}
+
+/// When the first report of the case was analysed, by the log.
+const SINCE: &str = "SELECT MIN(number) FROM log WHERE what = 'analysed' AND of = $1";
+
+/// Who asked over all cases while it was among them: the last time, and how often.
+async fn queries(
+    within: &mut Transaction<'static, Any>,
+    id: &str,
+) -> Result<Vec<(i64, String, String)>, LabError> {
+    let (since,): (Option<i64>,) = sqlx::query_as(SINCE).bind(id).fetch_one(&mut **within).await?;
+    let asked: Vec<(i64, String, i64)> = sqlx::query_as(
+        "SELECT MAX(time), who, COUNT(*) FROM log WHERE what = $1 AND number > $2 GROUP BY who ORDER BY who",
+    )
+    .bind(QUERIED)
+    .bind(since.unwrap_or(i64::MAX))
+    .fetch_all(&mut **within)
+    .await?;
+    let asked = asked.into_iter();
+    Ok(asked
+        .map(|(when, who, times)| {
+            (when, who, format!("queries over all cases, this one among them: {times}"))
+        })
+        .collect())
+}
+
+/// Copies in clear that were made while it was among them: they are out of reach, which the certificate does not hide.
+async fn exports(within: &mut Transaction<'static, Any>, id: &str) -> Result<Vec<Removed>, LabError> {
+    let (since,): (Option<i64>,) = sqlx::query_as(SINCE).bind(id).fetch_one(&mut **within).await?;
+    let made: Vec<(i64, String)> =
+        sqlx::query_as("SELECT time, who FROM log WHERE what = $1 AND number > $2 ORDER BY number")
+            .bind(EXPORTED)
+            .bind(since.unwrap_or(i64::MAX))
+            .fetch_all(&mut **within)
+            .await?;
+    let copies = made.into_iter().map(|(time, who)| {
+        let time = jiff::Timestamp::from_second(time).map(|time| time.to_string()).unwrap_or_default();
+        Removed {
+            name: format!("a copy made by {who} at {time}"),
+            kind: "rows of reports, of this case and of others, in clear".to_owned(),
+            result: "out of the lab's reach: whoever has it has to delete it".to_owned(),
+        }
+    });
+    Ok(copies.collect())
+}
+
 /// Removes the files of a case that nobody can read any more.
 async fn finish(lab: &Lab, id: &str) -> Result<(), LabError> {
     let names: Vec<(String,)> = sqlx::query_as(
@@ -119,6 +191,7 @@ async fn finish(lab: &Lab, id: &str) -> Result<(), LabError> {
         lab.storage.remove(&name).await?;
     }
     sqlx::query("DELETE FROM objects WHERE case_id = $1").bind(id).execute(lab.store.pool()).await?;
+    segments::sweep(lab).await?;
     lab.store.forget().await
 }
 

@@ -62,6 +62,9 @@ pub enum LabError {
     /// Something cannot be sealed.
     #[error(transparent)]
     Seal(#[from] biopsy_seal::SealError),
+    /// Something over all cases was not done.
+    #[error(transparent)]
+    Cases(#[from] biopsy_cases::CasesError),
     /// A document cannot be signed.
     #[error(transparent)]
     Signed(#[from] biopsy_deliver::SignedError),
@@ -82,8 +85,22 @@ impl LabError {
                 "a database from a back-up holds no case that can be read once the keys have moved on; to go on with it, put back the folder \
                  of keys of the same moment, if there is one",
             ),
+            Self::Cases(error) => error.hint(),
             _ => None,
         }
+    }
+
+    /// Whoever typed it can do better: the exit code says so.
+    #[must_use]
+    pub fn is_of_usage(&self) -> bool {
+        use biopsy_cases::CasesError;
+        matches!(
+            self,
+            Self::Usage(_)
+                | Self::Cases(
+                    CasesError::OnlyReads { .. } | CasesError::Question { .. } | CasesError::TooLarge { .. }
+                )
+        )
     }
 }
 

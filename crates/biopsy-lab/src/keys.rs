@@ -119,8 +119,18 @@ impl Keys {
         case: &str,
         identity: &Identity,
     ) -> Result<Vec<u8>, LabError> {
+        self.wrap_text(within, case, &identity.secret_text()).await
+    }
+
+    /// The same for a key that is a text. `of` says what it is the key of, and it is the key of nothing else: a case, or something whose name no case has.
+    pub(crate) async fn wrap_text(
+        &self,
+        within: &mut Transaction<'static, Any>,
+        of: &str,
+        secret: &str,
+    ) -> Result<Vec<u8>, LabError> {
         let name = current(within).await?;
-        self.wrap_with(&name, case, &identity.secret_text())
+        self.wrap_with(&name, of, secret)
     }
 
     fn wrap_with(&self, name: &str, case: &str, secret: &str) -> Result<Vec<u8>, LabError> {
@@ -139,7 +149,16 @@ impl Keys {
     /// # Errors
     /// [`LabError::KeyGone`]: the wrapping key was destroyed.
     pub fn unwrap(&self, case: &str, wrap: &[u8]) -> Result<Identity, LabError> {
-        let damaged = || LabError::Damaged { what: "the wrapped key of a case" };
+        let secret = self.unwrap_text(case, wrap)?;
+        secret.parse().map_err(|_| LabError::Damaged { what: "the wrapped key of a case" })
+    }
+
+    /// The same for a key that is a text.
+    ///
+    /// # Errors
+    /// [`LabError::KeyGone`]: the wrapping key was destroyed.
+    pub fn unwrap_text(&self, case: &str, wrap: &[u8]) -> Result<Zeroizing<String>, LabError> {
+        let damaged = || LabError::Damaged { what: "a wrapped key" };
         let point = wrap.iter().position(|&byte| byte == b'.').ok_or_else(damaged)?;
         let (name, rest) = (&wrap[..point], &wrap[point + 1..]);
         let name =
@@ -152,10 +171,10 @@ impl Keys {
             .decrypt(XNonce::from_slice(nonce), payload)
             .map(Zeroizing::new)
             .map_err(|_| damaged())?;
-        std::str::from_utf8(&secret).ok().and_then(|text| text.parse().ok()).ok_or_else(damaged)
+        std::str::from_utf8(&secret).map(|text| Zeroizing::new(text.to_owned())).map_err(|_| damaged())
     }
 
-    /// Begins a change of the wrapping key: makes a new one and wraps the keys of all cases that still have one with it. It is done when
+    /// Begins a change of the wrapping key: makes a new one and wraps the keys of all cases that still have one with it, and those of segments. It is done when
     /// the transaction is, and [`Change::destroy_old`] was called. Where it is cut off between, the next start destroys what is left over.
     ///
     /// # Errors
@@ -176,9 +195,25 @@ impl Keys {
                 .execute(&mut **within)
                 .await?;
         }
+        let segments: Vec<(String, Vec<u8>)> =
+            sqlx::query_as("SELECT id, wrap FROM segments").fetch_all(&mut **within).await?;
+        for (segment, wrap) in segments {
+            let of = of_segment(&segment);
+            let again = self.wrap_with(&new, &of, &self.unwrap_text(&of, &wrap)?)?;
+            sqlx::query("UPDATE segments SET wrap = $1 WHERE id = $2")
+                .bind(again)
+                .bind(segment)
+                .execute(&mut **within)
+                .await?;
+        }
         sqlx::query("UPDATE lab SET value = $1 WHERE name = 'kek'").bind(new).execute(&mut **within).await?;
         Ok(change)
     }
+}
+
+/// What the key of a segment is wrapped as. No case has such a name.
+pub(crate) fn of_segment(segment: &str) -> String {
+    format!("segment:{segment}")
 }
 
 async fn current(within: &mut Transaction<'static, Any>) -> Result<String, LabError> {

@@ -5,6 +5,7 @@
 //!  intake (tus 1.0) ◄──── sealed ───── customer      storage: ciphertext alone
 //!     └─ complete: digest, receipt, job and notice in one transaction
 //!          ├─ work: a process of its own, without network and files, reads the sealed file ─► report, sealed to the case
+//!          ├─ derived: rows of its report, beside those of all others, in files under keys of their own
 //!          └─ notices: webhooks
 //!  case delete ─► the wrap of the case's key is dropped, the wrapping key is replaced and destroyed ─► certificate
 //! ```
@@ -18,6 +19,7 @@
 pub mod audit;
 pub mod cases;
 pub mod delete;
+pub mod derived;
 pub mod error;
 pub mod intake;
 pub mod keys;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use biopsy_lab::error::in_words;
-use biopsy_lab::{LabError, worker};
+use biopsy_lab::worker;
 use biopsy_terminal::out;
 use cli::{Cli, Command};
 
@@ -40,10 +40,7 @@ fn main() -> ExitCode {
             if let Some(hint) = error.hint() {
                 out::say(format!("hint: {hint}"));
             }
-            match error {
-                LabError::Usage(_) => ExitCode::from(2),
-                _ => ExitCode::FAILURE,
-            }
+            if error.is_of_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

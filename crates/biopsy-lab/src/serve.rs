@@ -15,7 +15,7 @@ use crate::error::{LabError, in_words};
 use crate::notices::{self, Ways};
 use crate::place::{Lab, now};
 use crate::web::Program;
-use crate::{delete, intake, web, work};
+use crate::{delete, derived, intake, web, work};
 use biopsy_terminal::out::say;
 
 /// Most connections at once.
@@ -86,7 +86,12 @@ pub fn begin_work(lab: &Lab, workers: usize) {
         tokio::spawn(async move {
             loop {
                 match work::do_one(&lab).await {
-                    Ok(true) => continue,
+                    Ok(true) => {
+                        if let Err(error) = derived::compact::compact(&lab).await {
+                            say(in_words(&error));
+                        }
+                        continue;
+                    }
                     Ok(false) => {}
                     Err(error) => say(in_words(&error)),
                 }
@@ -99,6 +104,7 @@ pub fn begin_work(lab: &Lab, workers: usize) {
 async fn each_minute(lab: &Lab) -> Result<(), LabError> {
     notices::watch(lab).await?;
     delete::those_whose_time_is_up(lab).await?;
+    derived::segments::sweep(lab).await?;
     intake::complete::begin_left_over(lab, 600).await?;
     // What nobody went on with.
     let left: Vec<(String, String)> = sqlx::query_as(

@@ -3,10 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use biopsy_cases::Files;
+use biopsy_cases::file::{BoxFuture, Bytes};
 use biopsy_deliver::{encode, random};
 use object_store::aws::AmazonS3Builder;
 // Cargo.toml says with which TLS it comes.
@@ -146,6 +149,33 @@ impl Storage {
         }
         Ok(())
     }
+}
+
+/// Pieces of what is kept, read where it is.
+impl Files for Storage {
+    fn read(&self, name: &str, range: Range<u64>) -> BoxFuture<'static, io::Result<Bytes>> {
+        match &self.bucket {
+            Some(bucket) => {
+                let (bucket, name) = (Arc::clone(bucket), Name::from(name));
+                Box::pin(async move { bucket.get_range(&name, range).await.map_err(io::Error::other) })
+            }
+            None => {
+                let path = self.place(name);
+                let reading = tokio::task::spawn_blocking(move || piece(&path, &range));
+                Box::pin(async move { reading.await.map_err(io::Error::other)? })
+            }
+        }
+    }
+}
+
+fn piece(path: &Path, range: &Range<u64>) -> io::Result<Bytes> {
+    let file = File::open(path)?;
+    // Never more than there is, whatever is asked for.
+    let end = range.end.min(file.metadata()?.len());
+    let length = usize::try_from(end.saturating_sub(range.start)).map_err(io::Error::other)?;
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes.into())
 }
 
 /// A new file for what is received.

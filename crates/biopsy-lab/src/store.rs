@@ -49,6 +49,13 @@ CREATE TABLE IF NOT EXISTS tokens (
     used BIGINT);
 CREATE TABLE IF NOT EXISTS signatures (digest BLOB NOT NULL, case_id TEXT NOT NULL, seen BIGINT NOT NULL, PRIMARY KEY (digest, case_id));
 CREATE TABLE IF NOT EXISTS causes (digest BLOB NOT NULL, case_id TEXT NOT NULL, seen BIGINT NOT NULL, PRIMARY KEY (digest, case_id));
+CREATE TABLE IF NOT EXISTS segments (id TEXT PRIMARY KEY, wrap BLOB NOT NULL, reports BIGINT NOT NULL, memory BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS segment_files (object TEXT PRIMARY KEY, segment_id TEXT NOT NULL, kind TEXT NOT NULL, bytes BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS segment_reports (upload_id TEXT PRIMARY KEY, case_id TEXT NOT NULL, segment_id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS discarded (object TEXT PRIMARY KEY, not_before BIGINT NOT NULL);
+CREATE INDEX IF NOT EXISTS files_of_segment ON segment_files(segment_id);
+CREATE INDEX IF NOT EXISTS reports_of_segment ON segment_reports(segment_id);
+CREATE INDEX IF NOT EXISTS reports_of_case ON segment_reports(case_id);
 CREATE INDEX IF NOT EXISTS signatures_of_case ON signatures(case_id);
 CREATE INDEX IF NOT EXISTS causes_of_case ON causes(case_id);
 CREATE INDEX IF NOT EXISTS objects_of_case ON objects(case_id);

@@ -4,13 +4,16 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use biopsy_cases::{About, Rows};
 use biopsy_deliver::{encode, random};
 use biopsy_seal::{Identity, Recipient, seal_file};
+use biopsy_terminal::out;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::audit::{self, Entry};
 use crate::cases;
+use crate::derived::segments::Made;
 use crate::error::{LabError, in_words};
 use crate::notices;
 use crate::place::{Lab, now};
@@ -120,6 +123,10 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
     let json = reports.json.as_deref();
     let crashes = json.map(|json| signatures::digests(json, &key)).unwrap_or_default();
     let causes = json.map(|json| signatures::causes(json, &key)).unwrap_or_default();
+    let rows = match json {
+        Some(json) => rows(lab, &case.id, &job.upload_id, json).await?,
+        None => None,
+    };
     let kinds =
         [("report.html", reports.html), ("report.json", reports.json), ("report.md", Some(reports.markdown))];
     let mut made = Vec::new();
@@ -158,6 +165,9 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
     }
     signatures::note(&mut within, &case.id, Same::Crash, crashes).await?;
     signatures::note(&mut within, &case.id, Same::Cause, causes).await?;
+    if let Some(rows) = rows {
+        rows.put(lab, &mut within, &[(&job.upload_id, &case.id)]).await?;
+    }
     sqlx::query("UPDATE cases SET state = 'analysed' WHERE id = $1")
         .bind(&case.id)
         .execute(&mut *within)
@@ -167,6 +177,21 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
     notices::put(&mut within, "analysis.completed", &case.id, 0).await?;
     within.commit().await?;
     Ok(())
+}
+
+/// What the report says, as rows among those of all cases. `None`: it is not of the form of a report. It was made by a process that read a hostile file;
+/// that it can be read by people is not made to depend on it.
+async fn rows(lab: &Lab, case: &str, upload: &str, report: &str) -> Result<Option<Made>, LabError> {
+    let mut rows = Rows::default();
+    if let Err(error) = rows.add(About { case, upload, analysed_at: now() }, report) {
+        out::say(format!("case {case} is not among those that are asked over: {}", in_words(&error)));
+        return Ok(None);
+    }
+    let mut made = Made::new();
+    for (table, rows) in rows.finish()? {
+        made.add(lab, table, rows).await?;
+    }
+    Ok(Some(made))
 }
 
 /// Seals a text to the case, into the storage.

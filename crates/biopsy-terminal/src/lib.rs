@@ -6,9 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod fitted;
 pub mod out;
 pub mod table;
 pub mod terminal;
 
+pub use fitted::write_fitted;
 pub use table::{Align, Cell, Column, write_table};
 pub use terminal::{ColorChoice, NOTE, Terminal};

@@ -59,6 +59,16 @@ impl Cell {
         self
     }
 
+    /// Columns that it takes.
+    pub(crate) fn width(&self) -> usize {
+        self.text.width()
+    }
+
+    /// At most `width` columns of it.
+    pub(crate) fn shown(&self, terminal: Terminal, width: usize) -> String {
+        self.paint(terminal, width)
+    }
+
     fn paint(&self, terminal: Terminal, width: usize) -> String {
         let shown = cut(&self.text, width, terminal.unicode);
         match self.rest {

@@ -102,5 +102,7 @@ pub(super) const BARS: &[Bar] = &[
     at_most(1024.0, "V5a", "memory of a lab with 200 slow uploads, MB"),
     at_most(1.1, "V5b", "memory of a lab after a bundle of 2 GiB, times that after 64 MiB"),
     at_most(50.0, "V6", "opening one member of a sealed bundle of 5 GiB, ms"),
+    at_most(1.0, "V7a", "search for a signature among 10^6 cases, the whole command, s"),
+    at_most(500.0, "V7b", "memory of a question over 10^6 cases, MB"),
     at_most(10.0, "H7", "its pause in the server, ms"),
 ];

@@ -44,7 +44,7 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
 }
 
 /// The lab's release program.
-fn lab_program() -> Outcome<PathBuf> {
+pub(super) fn lab_program() -> Outcome<PathBuf> {
     let program = target_folder()?.join("release/biopsy-lab");
     match program.is_file() {
         true => Ok(program),

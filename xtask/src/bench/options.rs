@@ -20,7 +20,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(super) no_long: bool,
     /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `following` (S),
-    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H), `watch` (W), `delivery` (V),
+    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H), `watch` (W), `delivery` (V), `cases` (V7),
     /// `redaction` (as `cargo xtask redaction --speed`)
     #[arg(long, value_delimiter = ',')]
     pub(super) only: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// A biopsy; without it, the release program of this repository
     #[arg(long)]
     pub(super) biopsy: Option<PathBuf>,
-    /// A biopsy-lab, for `delivery`; without it, the release program of this repository
+    /// A biopsy-lab, for `delivery` and `cases`; without it, the release program of this repository
     #[arg(long)]
     pub(super) lab: Option<PathBuf>,
 }

@@ -130,9 +130,11 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-terminal",
         ],
     ),
+    ("biopsy-cases", &["biopsy-model"]),
     (
         "biopsy-lab",
         &[
+            "biopsy-cases",
             "biopsy-terminal",
             "biopsy-redact",
             "biopsy-seal",
@@ -276,8 +278,18 @@ const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
     ("zstd", &[], "chunks, cores and sections"),
 ];
 /// Crates that are for servers: none of them may be below the program that runs beside a customer's server, by whatever way.
-const NOT_BELOW_THE_PROGRAM: &[&str] =
-    &["tokio", "axum", "hyper", "sqlx", "sqlx-core", "libsqlite3-sys", "openssl-sys"];
+const NOT_BELOW_THE_PROGRAM: &[&str] = &[
+    "tokio",
+    "axum",
+    "hyper",
+    "sqlx",
+    "sqlx-core",
+    "libsqlite3-sys",
+    "openssl-sys",
+    "datafusion",
+    "parquet",
+    "arrow",
+];
 /// These depend on nothing at all, not even on crates of others.
 const ALONE: &[&str] = &["biopsy-bytes", "biopsy-model"];
 

@@ -5,6 +5,7 @@ mod back_ends;
 mod browser;
 mod cuts;
 mod deletion;
+mod derived;
 mod intake;
 mod interop;
 mod notices;
