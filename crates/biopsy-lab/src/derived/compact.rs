@@ -1,6 +1,6 @@
 //! Small segments become larger ones, so that there are few files.
 //!
-//! Sixteen of a size become one of the next: of 1 to 15 reports, of 16 to 255, of 256 to 4,095. From 4,096 reports on, or 16 MiB in memory, a segment stays
+//! Sixteen of a size become one of the next: of 1 to 15 reports, of 16 to 255, of 256 to 4,095. From 4,096 reports on, or 48 MiB in memory, a segment stays
 //! as it is: larger ones would make a deletion slow, which writes each again that has rows of the case. So a million reports are in some 250 segments and at
 //! most 45 small ones.
 
@@ -16,9 +16,9 @@ const TOGETHER: usize = 16;
 const LARGEST: u32 = 3;
 /// Most reports of what is put together, and most bytes of memory.
 const MOST_REPORTS: i64 = 8192;
-const MOST_MEMORY: i64 = 64 << 20;
+const MOST_MEMORY: i64 = 96 << 20;
 /// From so many bytes on it stays.
-const STAYS: i64 = 16 << 20;
+const STAYS: i64 = 48 << 20;
 /// A query that runs may still read the files of what was replaced for so many seconds.
 const STILL_READ: i64 = 600;
 /// Most that one call does.
