@@ -86,7 +86,7 @@ fn run(cli: &Cli) -> Result<Code, Failure> {
         Command::Redact(args) => commands::redact(args, cli.color),
         Command::Send(args) => send::send(args, cli.color),
         Command::VerifyDeletion(args) => commands::verify_deletion(args),
-        Command::Lab(args) => commands::lab(&["serve"], args),
+        Command::Lab(args) => commands::lab(commands::lab_verb(args), args),
         Command::Request(args) => commands::lab(&["request"], args),
         Command::Case(args) => commands::lab(&["case"], args),
         Command::Open(args) => commands::lab(&["case", "open"], args),

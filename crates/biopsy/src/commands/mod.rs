@@ -24,7 +24,7 @@ pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use heap::heap;
 pub(crate) use kill::run as kill;
-pub(crate) use lab::lab;
+pub(crate) use lab::{lab, lab_verb};
 pub(crate) use list::run as list;
 pub(crate) use logs::logs;
 pub(crate) use ps::ps;
