@@ -12,14 +12,15 @@ const TAIL: usize = 19;
 /// The text as a table has it. Of one that is too long there is the beginning, a mark, and digits that differ where the rests differ: equal texts
 /// stay equal, and others do not become so.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    // What is escaped takes more than one byte for one; it is escaped before it is cut, so that a text is cut in one place whatever is in it.
-    let is_plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    let text = if is_plain { Cow::Borrowed(text) } else { Cow::Owned(printable(text)) };
-    if text.len() <= LONGEST {
-        return text;
+    // Only the beginning is escaped: escapes are longer than what they stand for, and a text may be as long as a report.
+    let head = &text[..text.floor_char_boundary(LONGEST)];
+    let is_plain = head.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let shown = if is_plain { Cow::Borrowed(head) } else { Cow::Owned(printable(head)) };
+    if head.len() == text.len() && shown.len() <= LONGEST {
+        return shown;
     }
-    let start = text.floor_char_boundary(LONGEST - TAIL);
-    Cow::Owned(format!("{}…{:016x}", &text[..start], fnv(text.as_bytes())))
+    let end = shown.floor_char_boundary(LONGEST - TAIL);
+    Cow::Owned(format!("{}…{:016x}", &shown[..end], fnv(text.as_bytes())))
 }
 
 /// FNV-1a, 64 bits: the same in each version of this program, and on each machine. It tells names apart that nobody chose to be alike.
@@ -45,6 +46,10 @@ mod tests {
         assert!(plain(&one).len() <= LONGEST);
         assert_eq!(plain(&one), plain(&one));
         assert_ne!(plain(&one), plain(&other));
-        assert_eq!(plain(&"a".repeat(LONGEST)).len(), LONGEST);
+        assert_eq!(plain(&"a".repeat(LONGEST)), "a".repeat(LONGEST));
+        for hostile in ["\u{1b}".repeat(400), "\u{1b}".repeat(1 << 20), "a".repeat(LONGEST + 1)] {
+            let shown = plain(&hostile);
+            assert!(shown.len() <= LONGEST && shown.contains('…') && !shown.contains('\u{1b}'), "{shown}");
+        }
     }
 }
