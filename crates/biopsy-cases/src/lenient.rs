@@ -155,7 +155,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for First<T, 
                 Ok(kept)
             }
         }
-        deserializer.deserialize_any(List(PhantomData)).map(Self)
+        deserializer.deserialize_any(List::<T, MOST>(PhantomData)).map(Self)
     }
 }
 

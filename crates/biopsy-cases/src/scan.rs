@@ -9,7 +9,7 @@ use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_optimizer::pruning::PruningPredicate;
+use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
@@ -61,7 +61,8 @@ impl TableProvider for AllFiles {
             // One that row groups cannot be told by leaves none out.
             Some(filter) => {
                 let filter = state.create_physical_expr(filter, &whole)?;
-                PruningPredicate::try_new(filter, Arc::clone(&self.schema)).ok().map(Arc::new)
+                let builder = PruningPredicateBuilder::new().with_file_schema(Arc::clone(&self.schema));
+                builder.try_build(filter).ok().map(Arc::new)
             }
             None => None,
         };
