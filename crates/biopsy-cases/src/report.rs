@@ -3,6 +3,7 @@
 
 use arrow::array::RecordBatch;
 use serde::Deserialize;
+use serde::de::Error as _;
 
 use crate::builder::{Builder, Field};
 use crate::error::CasesError;
@@ -240,6 +241,10 @@ impl Rows {
     /// # Errors
     /// It is no JSON, or not of the form of a report: then nothing is added.
     pub fn add(&mut self, about: About<'_>, report: &str) -> Result<(), CasesError> {
+        // serde takes a list for fields in order, too.
+        if !report.trim_start().starts_with('{') {
+            return Err(serde_json::Error::custom("it is no object").into());
+        }
         let report: Report = serde_json::from_str(report)?;
         let common = [Field::Text(about.case), Field::Text(about.upload), Field::Moment(about.analysed_at)];
         self.add_case(&common, &report);

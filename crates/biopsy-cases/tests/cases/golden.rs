@@ -24,7 +24,7 @@ const ROWS: &[(Table, &[&str])] = &[
     (
         Table::Signatures,
         &[
-            "4711|u-4711|2027-01-15T08:00:00Z|cause|crash | settle | shop||||shop",
+            "4711|u-4711|2027-01-15T08:00:00Z|cause|crash | settle | shop|||shop",
             "4711|u-4711|2027-01-15T08:00:00Z|crash|raise | settle|3|stack|shop",
         ],
     ),
