@@ -46,7 +46,12 @@ pub enum CasesError {
     },
     /// A file cannot be read or written.
     #[error("a file of the tables over all cases is damaged, or its key is another's")]
-    File(#[from] ParquetError),
+    File(#[source] ParquetError),
+    /// A file is gone.
+    #[error(
+        "a file of the tables over all cases was replaced while it was read, because a case was deleted: ask again"
+    )]
+    Replaced,
     /// Columns do not fit each other.
     #[error("columns of the tables over all cases do not fit")]
     Columns(#[from] ArrowError),
@@ -58,6 +63,19 @@ pub enum CasesError {
         /// Why not.
         source: std::io::Error,
     },
+}
+
+impl From<ParquetError> for CasesError {
+    fn from(error: ParquetError) -> Self {
+        let is_gone = |cause: &(dyn std::error::Error + 'static)| {
+            let cause = cause.downcast_ref::<std::io::Error>();
+            cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::NotFound)
+        };
+        match &error {
+            ParquetError::External(cause) if is_gone(cause.as_ref()) => Self::Replaced,
+            _ => Self::File(error),
+        }
+    }
 }
 
 impl CasesError {

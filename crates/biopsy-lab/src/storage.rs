@@ -157,7 +157,12 @@ impl Files for Storage {
         match &self.bucket {
             Some(bucket) => {
                 let (bucket, name) = (Arc::clone(bucket), Name::from(name));
-                Box::pin(async move { bucket.get_range(&name, range).await.map_err(io::Error::other) })
+                Box::pin(async move {
+                    bucket.get_range(&name, range).await.map_err(|error| match error {
+                        object_store::Error::NotFound { .. } => io::ErrorKind::NotFound.into(),
+                        other => io::Error::other(other),
+                    })
+                })
             }
             None => {
                 let path = self.place(name);

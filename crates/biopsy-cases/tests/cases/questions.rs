@@ -128,6 +128,16 @@ fn what_is_not_understood_is_said_in_one_line() {
 }
 
 #[test]
+fn a_file_that_is_gone_is_said_as_such() {
+    let lab = some_cases();
+    lab.files.files.lock().unwrap().remove("s1-findings");
+    let mut answer = lab.answer("SELECT count(*) FROM findings").unwrap();
+    let error = wait_for(answer.next()).unwrap_err().to_string();
+    assert!(error.contains("was replaced while it was read"), "{error}");
+    assert_eq!(lab.ask("SELECT count(*) FROM functions"), ["6"]);
+}
+
+#[test]
 fn memory_of_a_query_has_an_end() {
     let lab = some_cases();
     let sql = "SELECT array_agg(repeat(f.title, 1000)) FROM findings f, generate_series(1, 100000) s";

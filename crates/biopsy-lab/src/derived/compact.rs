@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::derived::segments::{replace, together};
+use crate::derived::segments::{is_there, replace, together};
 use crate::error::LabError;
 use crate::place::{Lab, now};
 
@@ -58,11 +58,22 @@ fn choose(mut all: Vec<Size>) -> Option<Vec<String>> {
 /// # Errors
 /// The storage or the database refuses.
 pub async fn compact(lab: &Lab) -> Result<(), LabError> {
-    for _ in 0..MOST_ROUNDS {
+    'rounds: for _ in 0..MOST_ROUNDS {
         let all: Vec<Size> =
             sqlx::query_as("SELECT id, reports, memory FROM segments").fetch_all(lab.store.pool()).await?;
         let Some(chosen) = choose(all) else { return Ok(()) };
-        let made = together(lab, &chosen, None).await?;
+        let made = match together(lab, &chosen, None).await {
+            Ok(made) => made,
+            Err(error) => {
+                // A case was deleted meanwhile, and its files with it: there are others now.
+                for segment in &chosen {
+                    if !is_there(lab, segment).await? {
+                        continue 'rounds;
+                    }
+                }
+                return Err(error);
+            }
+        };
         let mut within = lab.store.begin().await?;
         if replace(lab, &mut within, &chosen, Some(&made), now() + STILL_READ).await? {
             within.commit().await?;

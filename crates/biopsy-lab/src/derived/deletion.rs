@@ -2,7 +2,7 @@
 
 use sqlx::{Any, Transaction};
 
-use crate::derived::segments::{Made, replace, together};
+use crate::derived::segments::{Made, is_there, replace, together};
 use crate::error::LabError;
 use crate::place::{Lab, now};
 
@@ -41,14 +41,6 @@ pub(crate) async fn rewrite(lab: &Lab, case: &str) -> Result<Rewritten, LabError
         rewritten.objects.extend(objects.into_iter().map(|(object,)| object));
     }
     Ok(rewritten)
-}
-
-async fn is_there(lab: &Lab, segment: &str) -> Result<bool, LabError> {
-    let there: Option<(String,)> = sqlx::query_as("SELECT id FROM segments WHERE id = $1")
-        .bind(segment)
-        .fetch_optional(lab.store.pool())
-        .await?;
-    Ok(there.is_some())
 }
 
 impl Rewritten {

@@ -188,6 +188,15 @@ pub(crate) async fn replace(
     Ok(true)
 }
 
+/// Whether there is still such a segment.
+pub(crate) async fn is_there(lab: &Lab, segment: &str) -> Result<bool, LabError> {
+    let there: Option<(String,)> = sqlx::query_as("SELECT id FROM segments WHERE id = $1")
+        .bind(segment)
+        .fetch_optional(lab.store.pool())
+        .await?;
+    Ok(there.is_some())
+}
+
 async fn discard(lab: &Lab, object: &str, not_before: i64) -> Result<(), LabError> {
     sqlx::query("INSERT INTO discarded (object, not_before) VALUES ($1, $2)")
         .bind(object)

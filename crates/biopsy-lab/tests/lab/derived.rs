@@ -287,24 +287,26 @@ impl Drop for Worker {
 #[test]
 fn what_was_analysed_is_among_all_cases() {
     let running = Running::start();
-    let link = running.ask("4711");
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings/lock-convoy-1.0.zip");
-    send(&link, &std::fs::read(fixture).unwrap(), &running.path("sent.age")).unwrap();
     let _worker =
         Worker(program(&running, &["work"]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
-    let mut state = String::new();
-    for _ in 0..1200 {
-        state = running.wait_for(biopsy_lab::cases::find(&running.lab, "4711")).unwrap().state;
-        if state != "received" {
-            break;
+    for (case, fixture) in [("4711", "lock-convoy-1.0.zip"), ("4712", "format-1.0.zip")] {
+        let link = running.ask(case);
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings").join(fixture);
+        send(&link, &std::fs::read(fixture).unwrap(), &running.path(&format!("{case}.age"))).unwrap();
+        let mut state = String::new();
+        for _ in 0..1200 {
+            state = running.wait_for(biopsy_lab::cases::find(&running.lab, case)).unwrap().state;
+            if state != "received" {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
         }
-        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(state, "analysed");
     }
-    assert_eq!(state, "analysed");
-    assert_eq!(asked(&running, "SELECT case_id FROM cases"), ["4711"]);
-    for table in ["findings", "functions", "metrics"] {
-        let rows = asked(&running, &format!("SELECT count(*) FROM {table} WHERE case_id = '4711'"));
+    assert_eq!(asked(&running, "SELECT case_id FROM cases ORDER BY 1"), ["4711", "4712"]);
+    for (table, case) in [("findings", "4711"), ("functions", "4711"), ("metrics", "4712")] {
+        let rows = asked(&running, &format!("SELECT count(*) FROM {table} WHERE case_id = '{case}'"));
         assert_ne!(rows, ["0"], "{table}");
     }
-    assert_eq!(asked(&running, "SELECT name FROM functions WHERE rank = 1").len(), 1);
+    assert_eq!(asked(&running, "SELECT name FROM functions WHERE rank = 1 AND case_id = '4711'").len(), 1);
 }
