@@ -8,8 +8,6 @@ use biopsy_terminal::{Align, ColorChoice, Terminal, out, write_fitted};
 use clap::Args;
 use serde_json::json;
 
-use super::print;
-
 /// Most rows of a table for people.
 const MOST_SHOWN: usize = 1000;
 
@@ -54,12 +52,7 @@ async fn as_table(lab: &Lab, sql: &str, who: &str) -> Result<(), LabError> {
     let terminal = Terminal::of_stdout(ColorChoice::Auto);
     let mut text = Vec::new();
     write_fitted(&mut text, terminal, &titles, &rows).map_err(LabError::io("write", "a table"))?;
-    match out::text(&String::from_utf8_lossy(&text), terminal.colour) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            return Err(LabError::io("write", "standard output")(error));
-        }
-        _ => {}
-    }
+    print(&String::from_utf8_lossy(&text), terminal.colour)?;
     if is_cut {
         out::say(format!("these are the first {MOST_SHOWN} rows; `--json` gives all"));
     }
@@ -96,10 +89,20 @@ async fn export(lab: &Lab, folder: &std::path::Path, who: &str) -> Result<(), La
             folder.join(format!("{}.parquet", table.name())).display()
         ));
     }
-    print(&text)?;
+    print(&text, false)?;
     out::say(
         "note: these files are in clear, and the lab does not know where they go: a case that is deleted stays in them. Certificates of \
          deletion say that they were made",
     );
     Ok(())
+}
+
+/// Nobody has to read all of it.
+fn print(text: &str, colour: bool) -> Result<(), LabError> {
+    match out::text(text, colour) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(LabError::io("write", "standard output")(error))
+        }
+        _ => Ok(()),
+    }
 }
