@@ -35,7 +35,7 @@ const QUESTIONS: &[(&str, &str)] = &[
     ),
     (
         "where one function is the hottest, s",
-        "SELECT count(*), avg(cpu_self_ns) FROM functions WHERE name = 'shop::module_11::function_1234' AND rank = 1",
+        "SELECT count(*), avg(cpu_self_ns) FROM functions WHERE name = 'shop::module_55::function_1993' AND rank = 1",
     ),
 ];
 
