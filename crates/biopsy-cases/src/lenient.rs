@@ -186,6 +186,6 @@ mod tests {
     fn of_a_long_list_the_beginning_is_kept() {
         assert_eq!(read::<First<u8, 2>>("[1, 2, 3, 4]").0, [1, 2]);
         assert_eq!(read::<First<u8, 2>>("[1]").0, [1]);
-        assert_eq!(read::<First<u8, 2>>("null").0, []);
+        assert!(read::<First<u8, 2>>("null").0.is_empty());
     }
 }
