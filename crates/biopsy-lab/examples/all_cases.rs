@@ -2,7 +2,7 @@
 //! the cases has one crash, the others have one of 10,007; each has two causes, ten metrics and twelve functions. `biopsy-lab query` is measured on it:
 //!
 //! ```console
-//! $ cargo run --release -p biopsy-lab --example all_cases -- FOLDER [NUMBER]
+//! $ cargo run --release -p biopsy-lab --example all_cases -- FOLDER [NUMBER [signatures]]
 //! $ cargo xtask bench --only cases
 //! ```
 
@@ -19,11 +19,22 @@ use biopsy_lab::derived::segments::Made;
 
 /// Reports of a large segment.
 const LARGE: usize = 4096;
+/// Segments that are made at once.
+const AT_ONCE: usize = 3;
 /// Kinds of crashes beside the one that a tenth has.
 const CRASHES: usize = 10_007;
 
+/// What reports have: everything, or nothing but what gives signatures.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    All,
+    Signatures,
+}
+
+type Failed = Box<dyn Error + Send + Sync>;
+
 /// The report of a case.
-fn report(number: usize) -> String {
+fn report(number: usize, parts: Parts) -> String {
     let crash = if number.is_multiple_of(10) { 0 } else { 1 + number % CRASHES };
     let signature = format!(
         "raise | abort | shop::ledger::settle_{crash} | shop::orders::Service::place | shop::http::answer"
@@ -38,7 +49,7 @@ fn report(number: usize) -> String {
     };
     let mut functions = String::new();
     let mut metrics = String::new();
-    for at in 0..12 {
+    for at in 0..if parts == Parts::All { 12 } else { 0 } {
         let _ = write!(
             functions,
             r#"{}{{"name":"shop::module_{}::function_{}","module":"shop","kind":"native","cpu_self_ns":{},"cpu_total_ns":{}}}"#,
@@ -49,7 +60,7 @@ fn report(number: usize) -> String {
             number * 104_729 % 9_000_011 * 1000
         );
     }
-    for at in 0..10 {
+    for at in 0..if parts == Parts::All { 10 } else { 0 } {
         let _ = write!(
             metrics,
             r#"{}{{"table":"host","column":"reading_{at}","unit":"ratio","readings":60,"missing":0,"mean":0.{},"min":0.1,"max":0.9,"last":0.{}}}"#,
@@ -65,20 +76,20 @@ fn report(number: usize) -> String {
     )
 }
 
-async fn segment(lab: &Lab, numbers: std::ops::Range<usize>) -> Result<(), Box<dyn Error>> {
+async fn segment(lab: Lab, numbers: std::ops::Range<usize>, parts: Parts) -> Result<(), Failed> {
     let mut rows = Rows::default();
     let names: Vec<String> = numbers.clone().map(|number| format!("case-{number:07}")).collect();
     for (number, name) in numbers.zip(&names) {
         let seen = 1_780_000_000 + i64::try_from(number)? * 30;
-        rows.add(About { case: name, upload: name, analysed_at: seen }, &report(number))?;
+        rows.add(About { case: name, upload: name, analysed_at: seen }, &report(number, parts))?;
     }
     let mut made = Made::new();
     for (table, rows) in rows.finish()? {
-        made.add(lab, table, rows).await?;
+        made.add(&lab, table, rows).await?;
     }
     let mut within = lab.store.begin().await?;
     let reports: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), name.as_str())).collect();
-    made.put(lab, &mut within, &reports).await?;
+    made.put(&lab, &mut within, &reports).await?;
     for name in &names {
         sqlx::query("INSERT INTO cases (id, key, state, created) VALUES ($1, 'none', 'analysed', 0)")
             .bind(name)
@@ -90,24 +101,38 @@ async fn segment(lab: &Lab, numbers: std::ops::Range<usize>) -> Result<(), Box<d
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Failed> {
     let mut arguments = std::env::args_os().skip(1);
     let folder = arguments.next().ok_or("which folder?")?;
     let count: usize = match arguments.next() {
         Some(text) => text.to_string_lossy().parse()?,
         None => 1_000_000,
     };
+    let parts = if arguments.next().is_some_and(|parts| parts == "signatures") {
+        Parts::Signatures
+    } else {
+        Parts::All
+    };
     let lab = Lab::open(Path::new(&folder), None).await?;
     let began = Instant::now();
     let mut at = 0;
+    let mut writing = tokio::task::JoinSet::new();
     while at < count {
         // What is left over at the end is in small ones, as at any moment.
         let next = match count - at {
             left if left > LARGE => LARGE,
             left => left.div_ceil(2).min(255),
         };
-        segment(&lab, at..at + next).await?;
+        if writing.len() >= AT_ONCE
+            && let Some(done) = writing.join_next().await
+        {
+            done??;
+        }
+        writing.spawn(segment(lab.clone(), at..at + next, parts));
         at += next;
+    }
+    while let Some(done) = writing.join_next().await {
+        done??;
     }
     let (segments, files, bytes): (i64, i64, i64) = sqlx::query_as(
         "SELECT (SELECT COUNT(*) FROM segments), COUNT(*), CAST(SUM(bytes) AS BIGINT) FROM segment_files",
