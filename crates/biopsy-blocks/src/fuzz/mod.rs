@@ -104,9 +104,17 @@ mod tests {
             ("type", 1),
             ("Invoice", 2),
             ("str", 3),
+            ("free object", 1),
         ] {
             assert_eq!(types.get(name), Some(&count), "{name}: {types:#?}");
         }
+        let of_free = heap
+            .graph
+            .objects()
+            .find(|object| heap.graph.type_of(object.of).is_some_and(|of| of.name == "free object"));
+        let referred =
+            heap.graph.references(of_free.expect("it is there").index).expect("nothing is spilled");
+        assert_eq!(referred.into_iter().count(), 0, "it holds nothing");
         for name in ["global sessions", "static app.CACHE", "static Invoice.printed", "lost"] {
             assert!(names.contains(name), "{name}: {names:#?}");
         }

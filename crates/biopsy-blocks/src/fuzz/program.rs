@@ -156,7 +156,7 @@ impl Program {
 
     fn new_type(&mut self, at: u64, name: &str, flags: u64) {
         let name = self.text(name);
-        for (offset, word) in [(0, 1), (8, Self::type_at(TYPE)), (24, name), (32, 64), (168, flags)] {
+        for (offset, word) in [(0, 1), (8, Self::type_at(TYPE)), (24, name), (32, 48), (168, flags)] {
             self.word(at + offset, word);
         }
     }
@@ -183,10 +183,10 @@ impl Program {
         self.word(one, other + 8);
         self.word(other, one);
         self.word(STACK + 0x900, weak + 16);
-        let [module, module_dict, cache, first, second, key, printed, name] =
+        let [module, module_dict, cache, first, second, key, printed, name, old] =
             std::array::from_fn(|number| POOLS + 48 + number as u64 * 64);
         let class = POOLS + 0x4000 + 48 + 16;
-        self.pool(POOLS, 64, 8);
+        self.pool(POOLS, 64, 9);
         self.pool(POOLS + 0x4000, 512, 1);
         let head = 16;
         for (at, of) in [(module, MODULE), (module_dict, DICT), (cache, LIST)]
@@ -195,6 +195,9 @@ impl Program {
             self.word(at, 1);
             self.word(at + 8, of);
         }
+        // A list that is kept to be used again: its items are another's by now.
+        self.word(old + head + 8, Self::type_at(LIST));
+        self.word(old + head + 24, items);
         for at in [first, second] {
             self.word(at + head, 1);
             self.word(at + head + 8, class);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! block ─► [16: dictionary and values, or weak references] [16: head for the collector] object: 0 references  8 type
-//! type:  8 its type  24 name  32 bytes  168 flags  264 dictionary
+//! type:  8 its type  24 name  32 bytes  40 bytes of an item  168 flags  264 dictionary
 //! ```
 
 use std::ops::Range;
@@ -17,6 +17,13 @@ use crate::type_names::TypeNames;
 const TYPE: u64 = 8;
 const NAME: u64 = 24;
 const BYTES: u64 = 32;
+const ITEM_BYTES: u64 = 40;
+/// How many items an object has, where its type has such.
+const ITEMS: u64 = 16;
+/// Blocks of small objects are so many bytes larger than what is in them at most.
+const ROUNDED: u64 = 16;
+/// What objects are called that the interpreter keeps to use them again.
+const FREE: &str = "free object";
 const FLAGS: u64 = 168;
 const DICTIONARY: u64 = 264;
 /// `Py_TPFLAGS_READY`, `_HAVE_GC`, `_TYPE_SUBCLASS`, `_MANAGED_DICT`, `_MANAGED_WEAKREF`.
@@ -45,6 +52,8 @@ enum Role {
 struct Type {
     name: u32,
     flags: u64,
+    bytes: u64,
+    item_bytes: u64,
     role: Role,
 }
 
@@ -89,8 +98,17 @@ impl<'i> Objects<'i> {
                 16 => of.flags & COLLECTED != 0,
                 _ => of.flags & COLLECTED != 0 && of.flags & BEFORE != 0,
             };
-            (fits && word(offset)? != 0).then_some((offset, of))
+            fits.then_some((offset, of))
         })?;
+        if word(offset)? == 0 {
+            // Nobody has it: what it referred to may be somebody else's by now (lists, tuples, dictionaries and frames are kept like that).
+            let size = heap.size(number)?;
+            let items = if of.item_bytes == 0 { 0 } else { word(offset + ITEMS)? };
+            let bytes = items.checked_mul(of.item_bytes)?.checked_add(of.bytes)?.checked_add(offset)?;
+            size.checked_sub(bytes).filter(|rest| *rest < ROUNDED)?;
+            self.found.push((number, names.number(FREE)));
+            return Some(0..size);
+        }
         self.found.push((number, of.name));
         if let Some(head) = self.heads.get_mut(number as usize) {
             *head = offset as u8;
@@ -155,7 +173,8 @@ impl<'i> Objects<'i> {
             "collections.deque" => Role::Owner(&[(24, "deque block"), (32, "deque block")]),
             _ => Role::Other,
         };
-        Some(Type { name: names.number(&name), flags, role })
+        let item_bytes = word(at, ITEM_BYTES)?;
+        Some(Type { name: names.number(&name), flags, bytes, item_bytes, role })
     }
 }
 
