@@ -2,8 +2,10 @@
 
 use biopsy_image::{Image, MemoryExt};
 
-/// Bytes of the first piece: what lies around one header.
-const FIRST: usize = 4 << 10;
+/// Bytes of the first piece: what lies around one header. Lists of free blocks lead anywhere, and copying is most of what they cost.
+const FIRST: usize = 256;
+/// So far behind a piece the reader still goes on from it.
+const NEAR: u64 = 4 << 10;
 /// Most bytes at once, reached by doubling while the reader goes on where the last piece ended.
 const LARGEST: usize = 1 << 20;
 
@@ -28,7 +30,7 @@ impl<'i> Window<'i> {
             return Some(word);
         }
         let end = self.start.wrapping_add(self.filled as u64);
-        let goes_on = self.filled > 0 && address >= self.start && address.wrapping_sub(end) < FIRST as u64;
+        let goes_on = self.filled > 0 && address >= self.start && address.wrapping_sub(end) < NEAR;
         self.next = if goes_on { (self.next * 2).min(LARGEST) } else { FIRST };
         self.bytes.resize(self.next, 0);
         self.start = address;
