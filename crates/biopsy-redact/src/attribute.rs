@@ -38,29 +38,14 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
     let end = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
     let label_start = before[..end].iter().rposition(|b| !b.is_ascii_alphabetic()).map_or(0, |at| at + 1);
     let label = before[label_start..end].to_ascii_lowercase();
-    if !matches!(
-        label.as_slice(),
-        b"name"
-            | b"key"
-            | b"property"
-            | b"variable"
-            | b"field"
-            | b"setting"
-            | b"option"
-            | b"type"
-            | b"id"
-            | b"param"
-            | b"parameter"
-            | b"k"
-            | b"n"
-            | b"label"
-            | b"attribute"
-            | b"header"
-    ) && !label.ends_with(b"name")
-        && !label.ends_with(b"key")
+    let names = match label.as_slice() {
+        b"name" | b"key" | b"property" | b"variable" | b"field" | b"setting" | b"option" | b"type"
+        | b"id" | b"param" | b"parameter" | b"k" | b"n" | b"label" | b"attribute" | b"header" => true,
         // `{"op":"replace","path":"/password","value":"x"}`
-        && !(is_patch && label == b"path")
-    {
+        b"path" => is_patch,
+        label => label.ends_with(b"name") || label.ends_with(b"key"),
+    };
+    if !names {
         return None;
     }
     let quote = Quote::at(text, name.end).map_or(0, |(_, length)| length);
