@@ -114,7 +114,7 @@ mod tests {
             .find(|object| heap.graph.type_of(object.of).is_some_and(|of| of.name == "free object"));
         let referred =
             heap.graph.references(of_free.expect("it is there").index).expect("nothing is spilled");
-        assert_eq!(referred.into_iter().count(), 0, "it holds nothing");
+        assert_eq!(referred.len(), 0, "it holds nothing");
         for name in ["global sessions", "static app.CACHE", "static Invoice.printed", "lost"] {
             assert!(names.contains(name), "{name}: {names:#?}");
         }

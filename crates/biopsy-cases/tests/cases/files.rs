@@ -35,7 +35,7 @@ fn nothing_of_a_file_is_readable_without_its_key() {
 fn a_changed_byte_never_gives_other_rows() {
     let lab = two_cases();
     let (table, file) = lab.segments.iter().find(|(table, _)| *table == Table::Signatures).unwrap().clone();
-    let before = wait_for(merged(table, &lab.stored(), &[file.clone()], None)).unwrap();
+    let before = wait_for(merged(table, &lab.stored(), std::slice::from_ref(&file), None)).unwrap();
     let bytes = lab.files.files.lock().unwrap()[&file.name].clone();
     let (mut tried, mut refused) = (0, 0);
     for at in (0..bytes.len()).step_by(7) {
@@ -44,7 +44,7 @@ fn a_changed_byte_never_gives_other_rows() {
         lab.files.files.lock().unwrap().insert(file.name.clone(), changed);
         tried += 1;
         // Four bytes say that it is Parquet, and each piece has its length before it, which nobody needs; all else is authenticated.
-        match wait_for(merged(table, &lab.stored(), &[file.clone()], None)) {
+        match wait_for(merged(table, &lab.stored(), std::slice::from_ref(&file), None)) {
             Ok(rows) => assert_eq!(rows, before, "the byte at {at}"),
             Err(_) => refused += 1,
         }
