@@ -161,7 +161,8 @@ impl Why {
 
     /// What the function's own name says, before the site is reached.
     fn by_name(&mut self, found: Option<WaitReason>) {
-        if !self.futex && self.reason != WaitReason::Unknown {
+        // What the kernel says of other waits is certain; a condition is what user code called it, with or without the kernel's frames.
+        if !self.futex && !matches!(self.reason, WaitReason::Unknown | WaitReason::Condition) {
             return;
         }
         match (self.reason, found) {

@@ -152,6 +152,21 @@ fn a_stack_says_what_a_wait_is_for_and_where() {
                 "jit!b",
             ],
         ),
+        // Off-CPU samples of user code have no frames of the kernel.
+        (
+            Sleep,
+            "Prints.await",
+            &[
+                "libc.so.6!pthread_cond_timedwait",
+                "libjvm.so!os::PlatformEvent::park",
+                "libjvm.so!JavaThread::sleep",
+                "libjvm.so!JVM_Sleep",
+                "jit!java.lang.Thread.sleep",
+                "jit!Prints.await",
+                "jit!a",
+                "jit!b",
+            ],
+        ),
         (Lock, "Shop.Add", &["k:futex_wait", "libcoreclr.so!CLREvent::Wait", "jit!Shop.Add"]),
         (Lock, "Shop.Add", &["k:futex_wait", "libcoreclr.so!", "jit!Shop.Add"]),
         // Where nothing of the application is there, the class library is named.
