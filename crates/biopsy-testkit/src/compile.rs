@@ -70,8 +70,9 @@ fn compile(
     if program.exists() {
         return program;
     }
-    // Tests run at the same time, also in several processes: each compiles in a folder of its own and renames the
-    // result into place, so that nobody ever starts half a program.
+    // Tests run at the same time, also in several processes: each compiles in a folder of its own and gives the result its
+    // name, so that nobody ever starts half a program. What has that name already stays: it may run, and the file of a
+    // program that runs and is replaced is a deleted one, which tests take for harm.
     std::fs::create_dir_all(&folder)
         .unwrap_or_else(|error| panic!("cannot make {}: {error}", folder.display()));
     let build =
@@ -80,7 +81,11 @@ fn compile(
     let mut command = command(build.path(), &fresh);
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     assert!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-    std::fs::rename(&fresh, &program).expect("both are in one folder");
+    match std::fs::hard_link(&fresh, &program) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => panic!("cannot name {}: {error}", program.display()),
+    }
     program
 }
 
