@@ -1,6 +1,6 @@
 //! Writers of a bounded channel wait for a reader that does not come.
 
-use crate::dump::{DumpAnalysis, DumpThread, ThreadState};
+use crate::dump::DumpAnalysis;
 use crate::findings::dump::NAMED;
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
@@ -18,7 +18,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         .collect();
     let count: u64 = writers.iter().map(|group| group.count).sum();
     let graded = grade(usize::try_from(count).unwrap_or(usize::MAX), WRITERS)?;
-    let severity = if somebody_may_read(analysis, &writers) { graded.min(Severity::Notice) } else { graded };
+    let severity = if some_get_through(analysis, &writers) { graded.min(Severity::Notice) } else { graded };
     let method = writers.first()?.methods.first().map_or("an async method", String::as_str);
     let operation = if count == 1 { "operation waits" } else { "operations wait" };
     Some(Finding {
@@ -46,19 +46,17 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     })
 }
 
-/// An operation that does not write waits for what comes by itself, or a thread runs code of the program: that may be the reader, on its way
-/// to the next one. One look at a channel that is full then does not tell a slow reader from none.
-fn somebody_may_read(analysis: &DumpAnalysis, writers: &[&OperationGroup]) -> bool {
+/// An operation that writes in the same method has just got through, and waits for time to pass: then somebody reads. One look at a channel
+/// that is full does not tell a slow reader from none.
+fn some_get_through(analysis: &DumpAnalysis, writers: &[&OperationGroup]) -> bool {
     let Some(operations) = analysis.managed.as_ref().and_then(|managed| managed.operations.as_ref()) else {
         return false;
     };
     let writes = |group: &&OperationGroup| {
-        let method = group.methods.first();
-        writers.iter().any(|writer| writer.methods.first() == method)
+        group
+            .methods
+            .first()
+            .is_some_and(|method| writers.iter().any(|writer| writer.methods.first() == Some(method)))
     };
-    let others = operations.groups.iter().filter(|group| group.has_own_code() && !writes(group));
-    let runs = |thread: &DumpThread| {
-        thread.state == ThreadState::Running && analysis.place(thread.tid).is_some_and(|place| place.own)
-    };
-    others.into_iter().any(|group| group.awaits == DELAY) || analysis.threads.iter().any(runs)
+    operations.groups.iter().filter(writes).any(|group| group.awaits == DELAY)
 }

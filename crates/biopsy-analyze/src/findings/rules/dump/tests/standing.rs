@@ -234,6 +234,16 @@ fn full_channel() {
         [(0, None), (1, Some(Notice)), (9, Some(Notice)), (10, Some(Warning)), (u64::MAX - 5, Some(Warning))];
     check(id, &table, |count| operations(count, FULL_CHANNEL, false, "Shop.Queue.WriteAsync"));
     assert_eq!(severity(&operations(50, "a channel", false, "Shop.Queue.ReadAsync"), id), None);
+    // Writers that pause between two items have got through.
+    for (pauses, expected) in [("Shop.Queue.WriteAsync", Notice), ("Shop.Health.LookAsync", Warning)] {
+        let mut analysis = operations(50, FULL_CHANNEL, false, "Shop.Queue.WriteAsync");
+        let found = analysis.managed.as_mut().and_then(|managed| managed.operations.as_mut()).unwrap();
+        let mut other = found.groups[0].clone();
+        other.awaits = "a delay".to_owned();
+        other.methods = vec![pauses.to_owned()];
+        found.groups.push(other);
+        assert_eq!(severity(&analysis, id), Some(expected), "{pauses}");
+    }
 }
 
 #[test]
