@@ -116,7 +116,10 @@ pub(super) const GC_LARGE_HEAP: About = About {
 
 pub(super) const GC_INDUCED: About = About {
     means: "The program asks for collections itself: they are full and blocking, and make objects old that would have died young.",
-    said: &[of_dotnet("the program asks for collections, 3 times or more", "collections")],
+    said: &[of_dotnet(
+        "the program asks for collections, 3 times or more. Names who asks",
+        "collections; CPU samples",
+    )],
     disproved_by: "It is asked for once, after a large load that does not come again.",
     to_do: &["Look for `GC.Collect` in the program and its libraries, and leave it out"],
 };

@@ -5,7 +5,7 @@ use super::about::{About, of_dotnet, of_recording};
 pub(super) const RUNAWAY_THREADS: About = About {
     means: "Threads are started and do not end. Each costs memory, and one day no more can be started.",
     said: &[of_recording(
-        "8 more threads (those that a .NET runtime starts for listeners aside) at the end than at the start, a third more, and still growing",
+        "8 more threads (those that a .NET runtime starts for listeners, and fewer than 100 with those of its pool, aside) at the end than at the start, a third more, and still growing",
         "thread starts; metrics",
     )],
     disproved_by: "A pool that grows to its size under new load, and stops there.",
@@ -133,8 +133,8 @@ pub(super) const WASTED_MEMORY: About = About {
 pub(super) const DESCRIPTOR_GROWTH: About = About {
     means: "Files or sockets are opened and not closed. At the limit of descriptors the process can open nothing, and accept no one.",
     said: &[of_recording(
-        "open descriptors grow by 16 and 20 %, in a straight line, to the end. Names the file, or peer and state of the sockets, that there \
-         are most more of, and the function that opens them",
+        "open descriptors grow by 16 and 20 %, in a straight line, to the end. Names the file, the peer and state of the sockets, or the address at which \
+         connections were accepted, that there are most more of, and the function that opens them",
         "metrics; lists of descriptors at start and end; CPU samples",
     )],
     disproved_by: "More clients are connected than before, and each has its one socket.",

@@ -56,7 +56,7 @@ pub(super) const NEVER_WOKEN: About = About {
     said: &[of_memory(
         "somebody waits, and nobody is left who would end that: goroutines at a wait group that no code ahead of any other counts down \
          (warning) or at a channel that nobody takes from (notice); conditions that no code of the program signals, semaphores whose slots \
-         were lost (warning); conditions whose waiters are all that could come to code that signals one (notice); threads at one \
+         were lost (warning); locks without an owner that no thread is about to give back (notice); conditions whose waiters are all that could come to code that signals one (notice); threads at one \
          monitor of Java that wait for different things (notice)",
         "the runtime's memory; code",
     )],
@@ -164,7 +164,7 @@ pub(super) const EQUAL_THREADS: About = About {
 pub(super) const FULL_CHANNEL: About = About {
     means: "Writers wait because a bounded channel is full: whoever should read from it is too slow, or has ended.",
     said: &[of_memory(
-        "async operations wait for room in a bounded channel (warning from 10). Threads in two functions or more put into full channels, \
+        "async operations wait for room in a bounded channel (warning from 10, unless others of the same method have just got through). Threads in two functions or more put into full channels, \
          and every other thread of the program waits for their end or is the main thread asleep (warning)",
         "managed heap; stacks",
     )],

@@ -28,7 +28,7 @@ pub(super) const TARGET_ENDED: About = About {
             "process exits, samples, events",
         ),
         of_memory(
-            "a thread ends the process by `exit` (info with status 0), in what, and what the functions on its stack say of the reason",
+            "a thread ends the process by `exit` (info with status 0), in which function, and what the functions on its stack say of the reason",
             "registers, stacks",
         ),
     ],

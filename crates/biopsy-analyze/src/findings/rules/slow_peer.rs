@@ -7,6 +7,7 @@ use crate::findings::scene::Scene;
 use crate::trace::wait_sums::CallWait;
 use crate::trace::waits::WaitReason;
 use crate::words::{number, percent, seconds};
+use rustc_hash::FxHashMap;
 
 /// Share of the time that a thread receives.
 const SHARE: f64 = 0.5;
@@ -23,13 +24,15 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let long =
         |asker: &&Asker<'_>| asker.wait.share >= SHARE && asker.wait.count >= WAITS && asker.mean >= SLOW;
     let slow: Vec<&Asker<'_>> = askers.iter().filter(long).collect();
-    let alike = |one: &Asker<'_>| {
-        slow.iter().filter(move |other| other.wait.function == one.wait.function).copied().collect::<Vec<_>>()
-    };
     // Where most is waited in all: threads that wait for questions, and nothing else, wait the longest each.
-    let all = |one: &Asker<'_>| alike(one).iter().map(|other| other.wait.share).sum::<f64>();
+    let mut by_function: FxHashMap<_, (f64, usize)> = FxHashMap::default();
+    for one in &slow {
+        let (share, count) = by_function.entry(one.wait.function).or_default();
+        (*share, *count) = (*share + one.wait.share, *count + 1);
+    }
+    let all = |one: &Asker<'_>| by_function.get(&one.wait.function).map_or(0.0, |(share, _)| *share);
     let asker = slow.iter().rev().copied().max_by(|a, b| all(a).total_cmp(&all(b)))?;
-    let others = alike(asker).len().saturating_sub(1);
+    let others = by_function.get(&asker.wait.function).map_or(0, |(_, count)| count.saturating_sub(1));
     let (worst, mean) = (asker.wait, asker.mean);
     let calls = &scene.facts.waits.calls;
     let same = |row: &&CallWait| row.tid == worst.tid && row.function == worst.function;

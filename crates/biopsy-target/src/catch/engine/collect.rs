@@ -10,7 +10,7 @@ use biopsy_sys::ptrace::wait::{self, Stop};
 
 use super::{COLLECT_WITHIN, Engine, Report, Stage, Why};
 use crate::catch::caught::Catch;
-use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::proc_root::{ProcRoot, SMALL, is_gone};
 
 /// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
 pub(super) const FAULTS: [i32; 5] = [4, 5, 7, 8, 11];
@@ -192,9 +192,13 @@ fn read_thread(pid: Pid, tid: Tid, signal: Option<ThreadSignal>) -> Thread {
 }
 
 /// The signal that a thread stands at, from its `siginfo_t`: number, errno, code, and 16 bytes in, the address. `None`: it does not stand
-/// there any more, the end of its process has taken it on.
+/// there any more, the end of its process has taken it on. What cannot be read leaves the number, which the stop has told.
 pub(super) fn read_signal(tid: Tid, number: i32) -> Option<ThreadSignal> {
-    let info = registers::signal_info(tid).ok()?;
+    let info = match registers::signal_info(tid) {
+        Ok(info) => info,
+        Err(error) if is_gone(&error) => return None,
+        Err(_) => return Some(ThreadSignal { number, ..ThreadSignal::default() }),
+    };
     let word = |at: usize| info.get(at..at + 4).and_then(|four| four.try_into().ok()).map(i32::from_ne_bytes);
     if word(0) != Some(number) {
         return None;

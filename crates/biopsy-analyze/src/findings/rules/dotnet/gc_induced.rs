@@ -1,10 +1,10 @@
 //! The program asks for collections.
 
 use crate::findings::dotnet::{heard, in_place, in_table, of_process};
-use crate::findings::evidence::steps;
-use crate::findings::finding::{Finding, FindingId, Severity, Value};
+use crate::findings::evidence::{at, steps};
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
-use crate::words::{number, seconds};
+use crate::words::{number, percent, seconds};
 use biopsy_model::runtime_trace::CollectionReason;
 
 /// Collections that the program asks for from which on somebody should know why.
@@ -30,11 +30,25 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .find_map(|item| item.stack)
         .map(|stack| crate::runtimes::place(heard.trace, Some(stack)))
         .filter(|place| place.own);
-    let in_place = match &place {
-        Some(place) => in_place(place),
-        None => caller(scene, summary.collections.pause_share)
-            .map_or(String::new(), |name| format!(", in {name}")),
+    let by_samples = place.is_none().then(|| caller(scene, summary.collections.pause_share)).flatten();
+    let in_place = match (&place, &by_samples) {
+        (Some(place), _) => in_place(place),
+        (None, Some((words, _))) => format!(", {words}"),
+        (None, None) => String::new(),
     };
+    let mut evidence = vec![in_table(
+        summary,
+        "collections",
+        0,
+        format!(
+            "{} of {} collections were asked for, {} of them full",
+            number(count as f64),
+            number(summary.collections.total as f64),
+            number(full as f64)
+        ),
+        Some(Value::Count(count as f64)),
+    )];
+    evidence.extend(by_samples.map(|(_, evidence)| evidence));
     Some(Finding {
         id: FindingId::GcInduced,
         severity: if full as u64 >= INDUCED && rate >= RATE { Severity::Warning } else { Severity::Notice },
@@ -48,25 +62,31 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         explanation: "A collection that is asked for is a full, blocking one unless it says otherwise, and it makes objects old that \
                       would have died young. The collector knows better when; exceptions are rare (after a large one-time load)."
             .to_owned(),
-        evidence: vec![in_table(
-            summary,
-            "collections",
-            0,
-            format!("{} of {} collections were asked for, {} of them full", number(count as f64), number(summary.collections.total as f64), number(full as f64)),
-            Some(Value::Count(count as f64)),
-        )],
+        evidence,
         next_steps: steps(&["Look for `GC.Collect` in the program and its libraries, and leave it out"]),
     })
 }
 
 /// Who calls for collections, by samples: events of collections need not have stacks. Where `GC.Collect` was compiled into its caller, it is
-/// the function that most of the CPU time is below: whoever asks for a collection does it, where it is not done by threads of its own.
-fn caller(scene: &Scene<'_>, pauses: f64) -> Option<String> {
+/// most likely the function that most of the CPU time is below: whoever asks for a collection does it, where it is not done by threads of its own.
+fn caller(scene: &Scene<'_>, pauses: f64) -> Option<(String, Evidence)> {
     const ASKS: &[&str] = &["System.GC.Collect", "System.GC._Collect", "System.GC.<Collect>"];
     let asks = |name: &str| ASKS.iter().any(|known| name.starts_with(known));
     let trees = &scene.analysis.flames.all;
     let caller = |tree| scene.caller_of(tree, |_, row| asks(&row.name));
-    let most = || scene.program_of(&trees.cpu).filter(|(_, share)| pauses >= PAUSES && *share >= MOST);
-    let (function, _) = caller(&trees.cpu).or_else(|| caller(&trees.waiting)).or_else(most)?;
-    scene.function_name(Some(function))
+    if let Some((function, share)) = caller(&trees.cpu).or_else(|| caller(&trees.waiting)) {
+        let name = scene.function_name(Some(function))?;
+        let text = format!("{} of the time in `GC.Collect` is below {name}", percent(share));
+        let evidence = at(Reference::Function(function), text, Some(Value::Share(share)));
+        return Some((format!("in {name}"), evidence));
+    }
+    let most = scene.program_of(&trees.cpu).filter(|(_, share)| pauses >= PAUSES && *share >= MOST);
+    let (function, share) = most?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!(
+        "{} of the CPU time is below {name}: whoever asks for a collection mostly does it",
+        percent(share)
+    );
+    let evidence = at(Reference::Function(function), text, Some(Value::Share(share)));
+    Some((format!("most likely in {name}"), evidence))
 }

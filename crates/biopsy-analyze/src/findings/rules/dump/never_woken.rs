@@ -60,6 +60,9 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
         evidence.push(at(Reference::Thread(*first), format!("{} in {place}", threads(tids.len()))));
     }
     evidence.push(fact(format!("how that is known ({}): {}", stuck.confidence.words(), stuck.proof), None));
+    // What it is wanted for differs between those who wait.
+    let what = stuck.kind.words();
+    let what = what.split_once(',').map_or(what, |(lock, _)| lock);
     // Threads without work that nobody ever gives any look the same.
     // And a guard that is kept in an object is given back from where nobody sees it.
     let severity = match stuck.nobody {
@@ -68,7 +71,7 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
     };
     Some(finding(
         (severity, share(analysis, count).max(0.3)),
-        format!("{} {waits} for {} that {nobody}{inside}", threads(count), stuck.kind.words()),
+        format!("{} {waits} for {what} that {nobody}{inside}", threads(count)),
         meaning,
         evidence,
         &[advice, "They do not go on by themselves"],
