@@ -192,6 +192,7 @@ impl CaptureArgs {
             requests: self.requests,
             allocations: self.allocations,
             counters: self.counters.clone(),
+            gentle: false,
             budget: event_budget(self.requests, self.allocations, self.log_level),
         };
         Ok(CapturePlan {

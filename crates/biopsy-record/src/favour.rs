@@ -12,8 +12,8 @@
 //!
 //! Both are refused to most users who are not root. Then things stay as they are.
 //!
-//! Where nobody waits for a recording ([`step_behind`]) it is the other way round as long as nobody starves: our threads come
-//! behind the target's, but for those that keep the time.
+//! Where nobody waits for a recording ([`step_behind`]) it is the other way round: our threads come behind the target's, but for those
+//! that keep the time, and those that fetch what would be lost.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +35,8 @@ const PERIOD: Duration = Duration::from_millis(25);
 
 /// A nice value that leaves us a seventieth of a CPU that one other thread wants.
 const BEHIND: i32 = 19;
+/// The same where many compete, and a seventieth of what is left would be no turn at all: a third of what each of them gets.
+const BEHIND_MANY: i32 = 5;
 
 static IS_BEHIND: AtomicBool = AtomicBool::new(false);
 /// Threads with a [`Turn`], which keep the time whatever the others do.
@@ -108,12 +110,17 @@ pub fn step_up() {
 /// For all our threads, also those that they start from here on. To be called again from time to time.
 pub fn all_threads() {
     let Some(wanted) = competing().map(fitting) else { return };
-    let is_behind = wanted == 0 && IS_BEHIND.load(Ordering::Relaxed);
+    let is_behind = IS_BEHIND.load(Ordering::Relaxed);
     let keep_time = KEEP_TIME.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         if let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()).map(Tid) {
             let behind = is_behind && !keep_time.contains(&tid);
-            let _ = set_nice(tid, if behind { BEHIND } else { wanted });
+            let nice = match (behind, wanted) {
+                (false, _) => wanted,
+                (true, 0) => BEHIND,
+                (true, _) => BEHIND_MANY,
+            };
+            let _ = set_nice(tid, nice);
         }
     }
 }

@@ -71,6 +71,7 @@ pub use bundle::{Bundle, Packed, bundle, pack};
 pub use copy::CopyError;
 pub use documents::dump::DumpDocument;
 pub use documents::heap::SnapshotDocument;
+pub use documents::runtime::{runtime_from_json, runtime_to_json};
 pub use error::{OpenError, WriteError};
 pub use folder::{MemberFile, RecordingFolder};
 pub use heaps::{HeapReadError, Heaps};

@@ -21,6 +21,8 @@ use crate::run::{Outcome, output_of};
 const RUNTIME: &str = "net10.0";
 /// Attaching is over then; its cost is another row.
 const SETTLE: Duration = Duration::from_millis(1500);
+/// The same of one that records for days.
+const SETTLE_FOR_DAYS: Duration = Duration::from_secs(6);
 const STOP_WITHIN: Duration = Duration::from_secs(120);
 /// Between the end of a recording and the next window without one.
 const REST: Duration = Duration::from_secs(2);
@@ -45,12 +47,15 @@ enum By {
     Requests,
     /// `biopsy capture --log-level Debug`.
     Debug,
+    /// `biopsy recent`: what keeps the last minutes.
+    Recent,
     /// `dotnet-trace collect` with its defaults.
     DotNetTrace,
 }
 
 impl By {
-    const ALL: [Self; 5] = [Self::Trace, Self::Capture, Self::Requests, Self::Debug, Self::DotNetTrace];
+    const ALL: [Self; 6] =
+        [Self::Trace, Self::Capture, Self::Requests, Self::Debug, Self::Recent, Self::DotNetTrace];
 
     /// Its word for `--recorders`.
     fn key(self) -> &'static str {
@@ -59,6 +64,7 @@ impl By {
             Self::Capture => "capture",
             Self::Requests => "requests",
             Self::Debug => "debug",
+            Self::Recent => "recent",
             Self::DotNetTrace => "dotnet-trace",
         }
     }
@@ -69,6 +75,7 @@ impl By {
             Self::Capture => "biopsy capture",
             Self::Requests => "biopsy capture --requests",
             Self::Debug => "biopsy capture --log-level Debug",
+            Self::Recent => "biopsy, last minutes",
             Self::DotNetTrace => "dotnet-trace",
         }
     }
@@ -86,6 +93,14 @@ impl By {
             Self::Capture => own(&["capture"]),
             Self::Requests => own(&["capture", "--requests"]),
             Self::Debug => own(&["capture", "--log-level", "Debug"]),
+            Self::Recent => {
+                let mut command = Command::new(biopsy);
+                command
+                    .args(["recent", "10m", &pid, "--quiet", "--output"])
+                    .arg(folder.join("recording.zip"));
+                command.env("XDG_STATE_HOME", folder);
+                command
+            }
             Self::DotNetTrace => {
                 let mut command = dotnet_peer_command("dotnet-trace", &["collect", "-p", &pid, "-o"])?;
                 command.arg(folder.join("trace.nettrace"));
@@ -118,6 +133,7 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
     table.judge("N1a", rate(By::Capture));
     table.judge("N1b", rate(By::Capture).zip(rate(By::DotNetTrace)).map(|(own, peer)| own / peer));
     table.judge("N2", rate(By::Requests));
+    table.judge("W10c", rate(By::Recent));
     table.judge("N4", of(&saturated, By::Capture, |run| run.rooted));
     add_columns("N saturated", &saturated, table);
     let server = DotNetServer::start(RUNTIME, &[]);
@@ -157,7 +173,7 @@ fn runs(
             let folder = temp_dir("bench-dotnet");
             let Some(command) = by.command(biopsy, server.pid(), folder.path()) else { continue };
             let recorder = start(command, by)?;
-            std::thread::sleep(SETTLE);
+            std::thread::sleep(if by == By::Recent { SETTLE_FOR_DAYS } else { SETTLE });
             let (began, own) = (Instant::now(), proc_usage::cpu_seconds(recorder.id()));
             let with = askers.window(server.pid(), seconds);
             let own = (proc_usage::cpu_seconds(recorder.id()) - own) / began.elapsed().as_secs_f64();
@@ -165,7 +181,7 @@ fn runs(
             std::thread::sleep(REST);
             let after = askers.window(server.pid(), seconds);
             let ratio = |of: fn(&Window) -> f64| of(&with) * 2.0 / (of(&before) + of(&after));
-            let rooted = (by != By::DotNetTrace)
+            let rooted = (!matches!(by, By::Recent | By::DotNetTrace))
                 .then(|| share_reaching_root(&folder.path().join("recording.zip")))
                 .flatten();
             let (rate, cpu) = (ratio(|window| window.per_second), ratio(|window| window.cpu_per_request));
@@ -189,7 +205,8 @@ fn stop(mut recorder: Child, by: By) -> Outcome {
     let asked = Instant::now();
     loop {
         match recorder.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
+            // Who keeps the last minutes leaves nothing when it is asked to end.
+            Ok(Some(status)) if status.success() || by == By::Recent => return Ok(()),
             Ok(Some(status)) => return Err(format!("{} ended with {status}", by.name())),
             Ok(None) if asked.elapsed() < STOP_WITHIN => std::thread::sleep(Duration::from_millis(20)),
             _ => {

@@ -25,7 +25,7 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     pub(super) only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `recent`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`, `debug`,
-    /// `dotnet-trace`; of the watcher its parts `idle`, `recent`, `build`, `starts`; of delivery its parts `sealing`, `opening`, `throughput`, `cutting`,
+    /// `recent`, `dotnet-trace`; of the watcher its parts `idle`, `recent`, `build`, `starts`; of delivery its parts `sealing`, `opening`, `throughput`, `cutting`,
     /// `notices`, `slow`
     #[arg(long, value_delimiter = ',')]
     pub(super) recorders: Vec<String>,

@@ -1,6 +1,7 @@
 //! What was recorded before: asked of the recorder that keeps the last minutes of a process.
 
 use biopsy_model::metric::MetricTable;
+use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::{ClockPair, MonoNanos, ProcessKey};
 use biopsy_record::context::clock_pair;
 use biopsy_record::trace::{Before, Control, TraceHandle};
@@ -40,12 +41,12 @@ impl Asked {
         recent::ask(&self.place, from, now.mono)
     }
 
-    /// Puts what there is before the recording that has just begun. Returns the metrics of that time.
+    /// Puts what there is before the recording that has just begun. Returns the metrics of that time, and what runtimes said.
     pub(super) fn put_before(
         self,
         trace: &TraceHandle,
         draft: &mut Draft,
-    ) -> Result<Vec<MetricTable>, Failure> {
+    ) -> Result<(Vec<MetricTable>, Vec<RuntimeTrace>), Failure> {
         let now = clock_pair();
         let recent = match self.answer(&now) {
             Ok(recent) => recent,
@@ -53,7 +54,7 @@ impl Asked {
                 let message =
                     format!("the minutes before are not there: who keeps them does not answer: {error}");
                 draft.warn("recording.no-before", message);
-                return Ok(Vec::new());
+                return Ok((Vec::new(), Vec::new()));
             }
         };
         draft.warn("recording.before", recent.described(&recent.kept()));
@@ -68,6 +69,6 @@ impl Asked {
             },
             settings_hold: self.wish.is_all,
         })));
-        Ok(recent.tables)
+        Ok((recent.tables, recent.runtimes))
     }
 }

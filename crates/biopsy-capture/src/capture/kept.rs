@@ -61,6 +61,11 @@ pub(super) fn take(
     let mut file = draft.folder.create_member(layout::TIMELINE).map_err(output_failure)?;
     file.write_all(&recent.timeline).map_err(failed)?;
     drop(file);
+    if plan.dotnet.is_some() {
+        for trace in recent.runtimes.iter().cloned() {
+            draft.folder.runtime_trace(trace).map_err(output_failure)?;
+        }
+    }
     if !plan.trace_only {
         let mut sink = FolderSink::new(Arc::clone(&draft.folder), draft.masking.clone());
         sink.rows_before(&recent.tables).map_err(failed)?;

@@ -11,6 +11,7 @@ use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::Warning;
 use biopsy_model::metric::MetricTable;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
+use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_record::context::Moment;
 use biopsy_record::dotnet::DotNetRecorder;
 use biopsy_record::favour::Turn;
@@ -71,6 +72,8 @@ pub(super) struct Running {
     pub(super) trace: Option<TraceHandle>,
     pub(super) metrics: Option<metrics::Handle>,
     pub(super) dotnet: Option<DotNetRecorder>,
+    /// What runtimes said before.
+    pub(super) said_before: Vec<RuntimeTrace>,
     /// .NET processes that the trace knows the methods of.
     named: BTreeSet<Pid>,
 }
@@ -166,9 +169,9 @@ fn start(
             None
         }
     };
-    let tables = match (before, &trace) {
+    let (tables, said_before) = match (before, &trace) {
         (Some(before), Some(trace)) => before.put_before(trace, draft)?,
-        _ => Vec::new(),
+        _ => (Vec::new(), Vec::new()),
     };
     let metrics =
         (!plan.trace_only).then(|| start_metrics(plan, subject.pid(), draft, &tables)).transpose()?;
@@ -176,7 +179,7 @@ fn start(
         draft.warn_all(&[warning]);
         None
     });
-    Ok(Running { trace, metrics, dotnet, named: BTreeSet::new() })
+    Ok(Running { trace, metrics, dotnet, said_before, named: BTreeSet::new() })
 }
 
 /// Who is recorded.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use biopsy_dotnet_ipc::ReversePort;
 use biopsy_model::Pid;
 use biopsy_model::loss::Warning;
+use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_record::dotnet::DotNetRecorder;
 
 use crate::job::Job;
@@ -32,9 +33,9 @@ pub(super) fn start(
         .map_err(|error| warning("dotnet.not-possible", format!("runtimes are not listened to: {error}")))
 }
 
-/// Ends it, and writes what was gathered. Returns what could not be done.
-pub(super) fn stop(recorder: DotNetRecorder) -> Vec<Warning> {
-    recorder.stop().warnings.into_iter().map(|text| warning("dotnet.events", text)).collect()
+/// Ends it, and writes what was gathered, behind what was said before. Returns what could not be done.
+pub(super) fn stop(recorder: DotNetRecorder, before: Vec<RuntimeTrace>) -> Vec<Warning> {
+    recorder.stop_behind(before).warnings.into_iter().map(|text| warning("dotnet.events", text)).collect()
 }
 
 /// Lets runtimes of a program that is about to be started connect here as soon as they start.

@@ -4,14 +4,17 @@ use std::io::{self, BufRead, Read, Write};
 use std::time::Duration;
 
 use biopsy_model::metric::MetricTable;
+use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::{ClockPair, MonoNanos};
-use biopsy_recording::Limits;
 use biopsy_recording::metrics::{TableWriter, read_table};
+use biopsy_recording::{Limits, runtime_from_json, runtime_to_json};
 
 const MAGIC: &str = "biopsy recent 1";
 /// Longest line, and most of them.
 const LINE: u64 = 256;
-const LINES: usize = 64;
+const LINES: usize = 128;
+/// Most processes whose runtimes have told something.
+const RUNTIMES: usize = 64;
 /// Most bytes of one part.
 const PART: u64 = 256 << 20;
 
@@ -30,6 +33,8 @@ pub(crate) struct Recent {
     pub(crate) timeline: Vec<u8>,
     /// Metrics.
     pub(crate) tables: Vec<MetricTable>,
+    /// What runtimes said, by process.
+    pub(crate) runtimes: Vec<RuntimeTrace>,
 }
 
 impl Recent {
@@ -69,6 +74,9 @@ impl Recent {
             writer.flush()?;
             drop(writer);
             parts.push((format!("table {}", table.name), bytes));
+        }
+        for trace in self.runtimes.iter().take(RUNTIMES) {
+            parts.push((format!("runtime {}", trace.pid), runtime_to_json(trace.clone())?));
         }
         let (begins, until) = (self.begins.0, self.until.0);
         let mut head = format!("{MAGIC}\n{begins} {until} {} {threshold}\n", self.frequency_hz);
@@ -110,17 +118,21 @@ impl Recent {
             wait_threshold: Duration::from_nanos(threshold),
             timeline: Vec::new(),
             tables: Vec::new(),
+            runtimes: Vec::new(),
         };
         for (name, length) in parts {
             let mut bytes = Vec::new();
             if input.by_ref().take(length).read_to_end(&mut bytes)? as u64 != length {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            match name.strip_prefix("table ") {
-                Some(table) => recent.tables.push(read_table(table, bytes.as_slice(), &Limits::default()).0),
-                None if name == "timeline" => recent.timeline = bytes,
+            match name.split_once(' ').unwrap_or((&name, "")) {
+                ("timeline", _) => recent.timeline = bytes,
+                ("table", table) => {
+                    recent.tables.push(read_table(table, bytes.as_slice(), &Limits::default()).0);
+                }
+                ("runtime", _) => recent.runtimes.push(runtime_from_json(&bytes)?),
                 // Of a newer recorder.
-                None => {}
+                _ => {}
             }
         }
         Ok(recent)
@@ -140,7 +152,9 @@ pub(super) fn line(input: &mut impl BufRead) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use biopsy_model::Pid;
     use biopsy_model::metric::{Column, MetricRow, Unit};
+    use biopsy_model::process::{Runtime, RuntimeKind};
 
     use super::*;
 
@@ -163,6 +177,11 @@ mod tests {
                 columns: vec![column("cpu.user"), column("cpu.system")],
                 rows: vec![row(1_500), row(1_700)],
             }],
+            runtimes: vec![RuntimeTrace::new(
+                Pid(7),
+                Runtime { kind: RuntimeKind::DotNet, version: Some("10.0.0".to_owned()), entry: None },
+                "dotnet/7.nettrace".to_owned(),
+            )],
         }
     }
 
@@ -178,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_claims_too_much_is_refused() {
-        let many = format!("{MAGIC}\n1 2 49 1\n{}\n", "0 x\n".repeat(100));
+        let many = format!("{MAGIC}\n1 2 49 1\n{}\n", "0 x\n".repeat(200));
         for text in [
             "hello\n".to_owned(),
             format!("{MAGIC}\n1 2 49\n\n"),

@@ -1,4 +1,4 @@
-//! What is recorded all the time: few samples, long waits, metrics, in memory.
+//! What is recorded all the time: few samples, long waits, metrics, what is rare of what runtimes say; in memory.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,6 +7,7 @@ use std::time::Duration;
 use biopsy_model::MonoNanos;
 use biopsy_model::loss::{Loss, LossKind};
 use biopsy_model::timeline::TimelineEvent;
+use biopsy_record::dotnet::{DotNetRecorder, RecentTraces};
 use biopsy_record::masking::Masking;
 use biopsy_record::metrics::{self, RecentRows};
 use biopsy_record::trace::{self, Destination, Settler, TraceError, TraceHandle, TraceOptions};
@@ -31,6 +32,7 @@ pub(super) struct Flight {
     memory: Memory,
     trace: Option<TraceHandle>,
     metrics: Option<metrics::Handle>,
+    dotnet: Option<DotNetRecorder>,
 }
 
 /// What it has recorded, for whoever asks.
@@ -38,6 +40,7 @@ pub(super) struct Flight {
 pub(super) struct Memory {
     ring: Arc<Mutex<Ring>>,
     rows: RecentRows,
+    runtimes: RecentTraces,
     /// Of the trace that runs.
     settler: Arc<Mutex<Option<Settler>>>,
 }
@@ -53,7 +56,8 @@ impl Flight {
         let age_nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         let limits = RingLimits { age_nanos, ..RingLimits::default() };
         let ring = Arc::new(Mutex::new(Ring::new(limits)?));
-        let memory = Memory { ring, rows: RecentRows::default(), settler: Arc::default() };
+        let runtimes = RecentTraces::new(age_nanos);
+        let memory = Memory { ring, rows: RecentRows::default(), runtimes, settler: Arc::default() };
         let options = TraceOptions {
             pids: tree(),
             follow_children: children,
@@ -69,7 +73,10 @@ impl Flight {
         let config = metrics::Config::new(Arc::clone(&tree));
         let sink = memory.rows.sink(masking.clone(), age_nanos);
         let metrics = metrics::Recorder::start(config, Box::new(sink))?;
-        Ok(Self { tree, options, masking, memory, trace: Some(trace), metrics: Some(metrics) })
+        let runtimes = memory.runtimes.clone();
+        let dotnet = DotNetRecorder::stand_by(Arc::clone(&tree), runtimes, masking.clone())?;
+        let (trace, metrics, dotnet) = (Some(trace), Some(metrics), Some(dotnet));
+        Ok(Self { tree, options, masking, memory, trace, metrics, dotnet })
     }
 
     pub(super) fn memory(&self) -> Memory {
@@ -104,6 +111,7 @@ impl Flight {
     /// Ends it. What was recorded stays in memory. Returns why it ended before that.
     pub(super) fn end(&mut self) -> Option<String> {
         drop(self.metrics.take());
+        drop(self.dotnet.take());
         self.trace.take().and_then(|trace| trace.stop().cut_short)
     }
 }
@@ -144,6 +152,7 @@ impl Memory {
             wait_threshold: WAIT_THRESHOLD,
             timeline: recent.write(from, until)?,
             tables: self.rows.tables(from, until),
+            runtimes: self.runtimes.take(from, until),
         })
     }
 }

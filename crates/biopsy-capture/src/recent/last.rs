@@ -46,6 +46,9 @@ pub(super) fn write(
     timeline.write_all(&recent.timeline).map_err(failed)?;
     let mut sink = FolderSink::new(Arc::clone(&draft.folder), draft.masking.clone());
     sink.rows_before(&recent.tables).map_err(failed)?;
+    for trace in &recent.runtimes {
+        draft.folder.runtime_trace(trace.clone()).map_err(output_failure)?;
+    }
     draft.warn(
         "recording.last-minutes",
         recent.described(&format!("recorded because {why}: these are its last minutes")),

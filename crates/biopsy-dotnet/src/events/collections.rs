@@ -150,6 +150,11 @@ impl Collections {
         self.close();
     }
 
+    /// Nothing has begun that has not ended.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.suspensions.is_empty()
+    }
+
     fn by_number(&mut self, number: u32) -> Option<&mut Collection> {
         self.open.iter_mut().rev().find(|open| open.number == number)
     }

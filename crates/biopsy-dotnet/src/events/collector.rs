@@ -152,6 +152,12 @@ impl<F: FnMut(&str) -> String> Collector<F> {
         self.state.span
     }
 
+    /// No collection is under way: what ends here ends none in the middle.
+    #[must_use]
+    pub fn is_between_collections(&self) -> bool {
+        self.state.collections.is_idle()
+    }
+
     /// The result, with what `names` knows of code addresses.
     #[must_use]
     pub fn finish(mut self, names: &dyn NameAddresses) -> RuntimeTrace {

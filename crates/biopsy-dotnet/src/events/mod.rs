@@ -14,6 +14,7 @@ mod counters;
 mod diagnostic_source;
 mod exceptions;
 mod group_text;
+mod join;
 mod kept;
 mod kind;
 mod limits;
@@ -28,6 +29,7 @@ mod stacks;
 mod tests;
 
 pub use collector::Collector;
+pub use join::join;
 pub use limits::Limits;
 pub use names::event_name;
 

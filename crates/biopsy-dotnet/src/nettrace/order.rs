@@ -73,6 +73,13 @@ impl Order {
         self.release_until(u64::MAX);
     }
 
+    /// Everything that is here may go, unless some of it is on its way.
+    pub(super) fn release_now(&mut self) {
+        if self.gone == 0 {
+            self.release();
+        }
+    }
+
     pub(super) fn next(&mut self) -> Option<Held> {
         if self.gone < self.ready {
             let held = self.held.get(self.gone).cloned();

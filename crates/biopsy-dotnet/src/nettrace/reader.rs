@@ -167,6 +167,13 @@ impl<R: Read> Reader<R> {
         self.at_once = at_once;
     }
 
+    /// Gives out what was held back to be put in order, although older events may still come: for who cannot wait.
+    pub fn release(&mut self) {
+        if let Some(order) = &mut self.order {
+            order.release_now();
+        }
+    }
+
     /// What has been read of each kind, also what is still held back to be put in order: events, and bytes of their payloads.
     /// Nothing where no order was asked for.
     pub fn arrived(&self) -> impl Iterator<Item = (&EventMetadata, u64, u64)> {

@@ -8,7 +8,7 @@ use biopsy_dotnet::nettrace::Event;
 use biopsy_model::process::Runtime;
 use biopsy_model::runtime_trace::{RuntimeTrace, Sampled};
 use biopsy_model::symbol::Function;
-use biopsy_model::{Avma, Pid};
+use biopsy_model::{Avma, MonoNanos, Pid};
 use biopsy_recording::layout;
 
 use crate::masking::Masking;
@@ -22,14 +22,24 @@ pub(crate) struct Gatherer {
 }
 
 impl Gatherer {
-    pub(crate) fn new(pid: Pid, source: String, masking: Masking) -> Self {
+    pub(crate) fn new(pid: Pid, source: String, masking: Masking, limits: &Limits) -> Self {
         let member = layout::runtime_member(pid);
         let redact: Redact = Box::new(move |text| masking.text(&member, text).into_owned());
-        Self { collector: Collector::new(pid, source, &Limits::default(), redact) }
+        Self { collector: Collector::new(pid, source, limits, redact) }
     }
 
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         self.collector.event(event);
+    }
+
+    /// No collection is under way.
+    pub(crate) fn is_between_collections(&self) -> bool {
+        self.collector.is_between_collections()
+    }
+
+    /// When the last event was.
+    pub(crate) fn last(&self) -> Option<MonoNanos> {
+        Some(self.collector.span()?.1)
     }
 
     /// A stream has ended, with what was lost of it.

@@ -172,6 +172,13 @@ impl LaneStream {
         true
     }
 
+    /// What is held back to be put in order comes next.
+    pub(crate) fn release(&mut self) {
+        if let State::Events(reader) = &mut self.state {
+            reader.release();
+        }
+    }
+
     /// Reads the head of the stream, which waits for it: something has come already.
     fn begin(&mut self) {
         let State::Silent(tee) = std::mem::replace(&mut self.state, State::Ended) else { return };

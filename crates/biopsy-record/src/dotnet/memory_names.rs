@@ -81,6 +81,11 @@ impl MemoryNames {
         }
     }
 
+    /// Names what has come so far.
+    pub(crate) fn catch_up(&mut self) {
+        self.name_some(usize::MAX);
+    }
+
     /// Names what is left, as far as the process is still there.
     pub(crate) fn finish(&mut self) {
         self.ask_again();

@@ -5,6 +5,8 @@
 //! (`dotnet/PID.json`), to the map of methods that names stacks, and to triggers. `docs/design/11-sessions.md` has the
 //! reasons and numbers.
 //!
+//! Or, for days, what is gathered stays in memory, and the oldest goes ([`RecentTraces`]).
+//!
 //! Nothing stays on: a session ends with its socket, also when this process is killed.
 
 mod budget;
@@ -18,6 +20,7 @@ pub(crate) mod plan;
 mod process;
 pub(crate) mod providers;
 mod rates;
+mod recent;
 mod recorder;
 mod sampling;
 mod scanner;
@@ -25,4 +28,5 @@ mod scanner;
 pub(crate) use lane_stream::LaneStream;
 pub use options::{AppLogLevel, Budget, DotNetOptions};
 pub(crate) use providers::{HOSTING, METRICS, RUNTIME, is_meter_name as is_counter_name};
+pub use recent::RecentTraces;
 pub use recorder::{DotNetProgress, DotNetRecorder, DotNetSummary, Tree};

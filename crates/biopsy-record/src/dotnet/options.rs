@@ -94,8 +94,20 @@ pub struct DotNetOptions {
     pub allocations: bool,
     /// EventSources with counters and meters of the application, beyond those of the framework.
     pub counters: Vec<String>,
+    /// Only what costs next to nothing: collections, exceptions, contention, the thread pool, the runtime's counters.
+    pub gentle: bool,
     /// When to sample.
     pub budget: Budget,
+}
+
+impl DotNetOptions {
+    /// For a recorder that stands by for days.
+    #[must_use]
+    pub fn gentle() -> Self {
+        // Each with a stack.
+        let budget = Budget { events_per_second: 1_000, bytes_per_second: 1 << 20, ..Budget::default() };
+        Self { gentle: true, log_level: AppLogLevel::None, budget, ..Self::default() }
+    }
 }
 
 impl Default for DotNetOptions {
@@ -106,6 +118,7 @@ impl Default for DotNetOptions {
             requests: false,
             allocations: false,
             counters: Vec::new(),
+            gentle: false,
             budget: Budget::default(),
         }
     }

@@ -55,6 +55,9 @@ pub(crate) enum Lane {
 impl Lane {
     /// The kinds that a recording takes.
     pub(crate) fn wanted(options: &DotNetOptions) -> BTreeSet<Self> {
+        if options.gentle {
+            return BTreeSet::from([Self::Runtime, Self::Base]);
+        }
         let mut lanes =
             BTreeSet::from([Self::Runtime, Self::Base, Self::Meters, Self::Rates, Self::Requests]);
         if options.log_level != AppLogLevel::None {
@@ -92,10 +95,12 @@ impl Lane {
     }
 
     /// Whether it is closed when its events are above the budget.
-    pub(crate) fn has_budget(self) -> bool {
+    pub(crate) fn has_budget(self, options: &DotNetOptions) -> bool {
         match self {
+            // An exception storm is what a capture was started for; who stands by for days must not add to it.
+            Self::Runtime => options.gentle,
             // Counters of requests are closed by the rate that they tell, see `rates`.
-            Self::Runtime | Self::Base | Self::Meters | Self::Rates => false,
+            Self::Base | Self::Meters | Self::Rates => false,
             Self::Requests | Self::Logs | Self::Allocations => true,
         }
     }
@@ -103,7 +108,7 @@ impl Lane {
     /// The kind that an event is counted as by the budget.
     pub(crate) fn of(metadata: &EventMetadata) -> Option<Self> {
         match metadata.provider.as_str() {
-            RUNTIME => (metadata.id == ALLOCATION).then_some(Self::Allocations),
+            RUNTIME => Some(if metadata.id == ALLOCATION { Self::Allocations } else { Self::Runtime }),
             LOGGING => Some(Self::Logs),
             DIAGNOSTIC_SOURCE => Some(Self::Requests),
             name if REQUEST_SOURCES.contains(&name) && metadata.name != "EventCounters" => {
@@ -180,6 +185,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) meters: &'a [String],
     /// The names of all methods at the end, for runtimes that cannot be read otherwise.
     pub(crate) rundown: bool,
+    /// It has just begun to start, so that what it compiles is what one wants to know.
+    pub(crate) starting: bool,
 }
 
 impl Group {
@@ -217,7 +224,7 @@ impl Group {
             (false, true) => REQUEST_BUFFER_MB,
             (false, false) => BUFFER_MB,
         };
-        let mut providers: Vec<Provider> = self.runtime(ask.major).into_iter().collect();
+        let mut providers: Vec<Provider> = self.runtime(ask).into_iter().collect();
         for lane in &self.0 {
             let more = match lane {
                 Lane::Runtime | Lane::Allocations => Vec::new(),
@@ -237,11 +244,14 @@ impl Group {
     }
 
     /// The runtime's own events, all that this session has of them.
-    fn runtime(&self, major: Option<u32>) -> Option<Provider> {
+    fn runtime(&self, ask: &Ask<'_>) -> Option<Provider> {
+        // Each compiled method is two events with stacks, at the cost of a twelfth of the CPU time of a compiler that is starting. Memory
+        // names methods, and counters tell how many there were and how long that took.
+        let methods = ask.starting || ask.major.is_none_or(|major| major < 10);
         let mut keywords = 0;
         for (lane, its) in [
             (Lane::Runtime, GC | LOADER | CONTENTION | EXCEPTION | THREADING),
-            (Lane::Base, JIT),
+            (Lane::Base, if methods { JIT } else { 0 }),
             (Lane::Allocations, GC),
         ] {
             keywords |= if self.has(lane) { its } else { 0 };
@@ -252,7 +262,8 @@ impl Group {
         // Methods have names, and the start of their compilation, at level Verbose only. So do allocations, so that before single
         // events can be left out (.NET 10) only memory names methods.
         let alone = !self.has(Lane::Runtime);
-        let verbose = alone || self.has(Lane::Allocations) || major.is_some_and(|major| major >= 10);
+        let names = methods && ask.major.is_some_and(|major| major >= 10);
+        let verbose = alone || self.has(Lane::Allocations) || names;
         let level = if verbose { EventLevel::Verbose } else { EventLevel::Informational };
         let provider = Provider::new(RUNTIME, keywords, level);
         Some(provider.with_filter(match (alone, self.has(Lane::Base)) {
@@ -273,7 +284,7 @@ mod tests {
     use super::*;
 
     fn ask(options: &DotNetOptions, major: u32) -> Ask<'_> {
-        Ask { options, major: Some(major), meters: &[], rundown: major < 8 }
+        Ask { options, major: Some(major), meters: &[], rundown: major < 8, starting: false }
     }
 
     fn sessions(options: &DotNetOptions, major: u32) -> Vec<SessionConfig> {
@@ -311,8 +322,11 @@ mod tests {
                 ..DotNetOptions::default()
             };
             let all = Lane::wanted(&options);
-            let closable: Vec<Lane> =
-                all.iter().copied().filter(|lane| lane.has_budget() || *lane == Lane::Rates).collect();
+            let closable: Vec<Lane> = all
+                .iter()
+                .copied()
+                .filter(|lane| lane.has_budget(&options) || *lane == Lane::Rates)
+                .collect();
             for closed in 0..1_u32 << closable.len() {
                 let is_open = |lane: &Lane| {
                     closable.iter().position(|one| one == lane).is_none_or(|at| closed >> at & 1 == 0)
@@ -367,7 +381,7 @@ mod tests {
     fn allocations_are_left_out_unless_asked_for() {
         for (allocations, major, level) in [
             (false, 8, EventLevel::Informational),
-            (false, 10, EventLevel::Verbose),
+            (false, 10, EventLevel::Informational),
             (true, 9, EventLevel::Verbose),
         ] {
             let options = DotNetOptions { allocations, ..DotNetOptions::default() };

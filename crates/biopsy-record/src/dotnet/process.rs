@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use biopsy_dotnet::events::Limits;
 use biopsy_dotnet::methods::{MethodMap, feed_payload};
 use biopsy_dotnet::nettrace::Event;
 use biopsy_dotnet_ipc::{Client, IpcError};
@@ -27,8 +28,10 @@ use super::options::DotNetOptions;
 use super::plan::{Ask, Group, Lane, Layout};
 use super::providers::{METRICS, RUNTIME};
 use super::rates::RequestRates;
+use super::recent::{self, RecentTraces};
 use super::sampling::Sampling;
 use super::scanner::LazyScanner;
+use crate::favour::Turn;
 use crate::masking::Masking;
 
 /// Wakes up so often when nothing comes.
@@ -38,6 +41,10 @@ const TICK: Duration = Duration::from_millis(100);
 const METERS_AFTER: Duration = Duration::from_secs(5);
 /// How long a runtime gets to tell its meters: it does at once, if it has any.
 const LOOK_FOR_METERS: Duration = Duration::from_millis(500);
+/// How often the turn of the thread is looked after.
+const RENEW: Duration = Duration::from_secs(1);
+/// A process that ends has spoken less than this before: each session has something that comes every second.
+const SILENCE: Duration = Duration::from_secs(3);
 /// A session that could not be opened is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
 /// First version of .NET whose methods are named from its memory; older ones have to tell them all at the end.
@@ -64,12 +71,21 @@ pub(crate) struct Outcome {
 /// Whoever wants to see each event too: triggers.
 pub(crate) type Sink = Box<dyn FnMut(&Event<'_>) + Send>;
 
+/// Where it goes.
+#[derive(Clone)]
+pub(crate) enum Keeping {
+    /// Into a recording, with the streams.
+    Folder(Arc<RecordingFolder>),
+    /// Into memory, for as long as it is young.
+    Recent(RecentTraces),
+}
+
 /// What a process is recorded with.
 pub(crate) struct Setup {
     pub(crate) pid: Pid,
     pub(crate) client: Client,
     pub(crate) options: DotNetOptions,
-    pub(crate) folder: Arc<RecordingFolder>,
+    pub(crate) keeping: Keeping,
     pub(crate) masking: Masking,
     pub(crate) methods: Arc<Mutex<MethodMap>>,
     pub(crate) sinks: Vec<Sink>,
@@ -97,6 +113,15 @@ pub(crate) fn record(setup: Setup, opened: impl FnOnce()) -> Outcome {
         recorder.run();
     }
     recorder.conclude()
+}
+
+impl Keeping {
+    fn limits(&self) -> Limits {
+        match self {
+            Self::Folder(_) => Limits::default(),
+            Self::Recent(_) => recent::LIMITS,
+        }
+    }
 }
 
 struct ProcessRecorder {
@@ -128,7 +153,7 @@ impl ProcessRecorder {
     fn new(setup: Setup) -> Self {
         let runtime = Runtime { kind: RuntimeKind::DotNet, version: None, entry: None };
         let source = layout::nettrace_member(setup.pid, "");
-        let gatherer = Gatherer::new(setup.pid, source, setup.masking.clone());
+        let gatherer = Gatherer::new(setup.pid, source, setup.masking.clone(), &setup.keeping.limits());
         Self {
             runtime,
             scanner: LazyScanner::start(setup.pid),
@@ -154,7 +179,8 @@ impl ProcessRecorder {
         self.layout = Layout::of(self.major());
         // What starts must not be made to wait; it has no meters yet.
         let may_look = !self.setup.starting;
-        if self.layout == Layout::United && may_look {
+        let wants_meters = !self.setup.options.gentle;
+        if self.layout == Layout::United && may_look && wants_meters {
             self.look_for_meters(&[Lane::Base, Lane::Meters]);
             if self.meters.is_listed() {
                 self.layout = Layout::Split;
@@ -168,7 +194,7 @@ impl ProcessRecorder {
             match self.open(&group) {
                 Ok(()) => {
                     let budget = self.setup.options.budget;
-                    let throttled = group.lanes().filter(|lane| lane.has_budget());
+                    let throttled = group.lanes().filter(|lane| lane.has_budget(&self.setup.options));
                     self.throttles
                         .extend(throttled.map(|lane| (lane, Throttle::new(budget, Instant::now()))));
                 }
@@ -225,8 +251,13 @@ impl ProcessRecorder {
         let setup = &self.setup;
         let major = self.major();
         let rundown = major.is_none_or(|major| major < NAMED_FROM_MEMORY);
-        let config =
-            group.config(&Ask { options: &setup.options, major, meters: self.meters.found(), rundown });
+        let config = group.config(&Ask {
+            options: &setup.options,
+            major,
+            meters: self.meters.found(),
+            rundown,
+            starting: setup.starting,
+        });
         let session = setup.client.start_session(&config)?;
         let number = self.numbers.entry(group.name()).or_insert(0);
         *number += 1;
@@ -235,15 +266,20 @@ impl ProcessRecorder {
             ("", number) => number.to_string(),
             (name, number) => format!("{name}-{number}"),
         };
-        let member = layout::nettrace_member(setup.pid, &name);
-        let file = match setup.folder.create_member(&member) {
-            Ok(file) => {
-                Some(MaskedWriter::new(file, Arc::clone(&self.scanner), setup.options.budget.stream_bytes))
-            }
-            Err(error) => {
-                self.warnings.push(format!("the event stream of process {} is not kept: {error}", setup.pid));
-                None
-            }
+        let file = match &setup.keeping {
+            Keeping::Recent(_) => None,
+            Keeping::Folder(folder) => match folder.create_member(&layout::nettrace_member(setup.pid, &name))
+            {
+                Ok(file) => {
+                    let most = setup.options.budget.stream_bytes;
+                    Some(MaskedWriter::new(file, Arc::clone(&self.scanner), most))
+                }
+                Err(error) => {
+                    let message = format!("the event stream of process {} is not kept: {error}", setup.pid);
+                    self.warnings.push(message);
+                    None
+                }
+            },
         };
         let pid = setup.pid;
         let stream = LaneStream::new(group.clone(), session, file).map_err(|source| IpcError::Io {
@@ -285,6 +321,11 @@ impl ProcessRecorder {
 
     fn run(&mut self) {
         let mut told = false;
+        // What is not fetched in time is lost: a process that ends takes it along.
+        let (mut turn, mut renewed) = (Turn::of_clock(), Instant::now());
+        if let Keeping::Recent(recent) = &self.setup.keeping {
+            recent.begin(self.setup.pid, crate::context::clock_pair().mono);
+        }
         loop {
             if self.setup.shared.stop.load(Ordering::Relaxed) && !told {
                 told = true;
@@ -306,7 +347,41 @@ impl ProcessRecorder {
                 self.listen_to_new_meters();
                 self.names.tick();
             }
+            self.cut_if_due();
+            if renewed.elapsed() >= RENEW {
+                renewed = Instant::now();
+                turn.renew();
+            }
         }
+    }
+
+    /// Hands what was gathered over to who keeps the last minutes, every few seconds, and begins anew.
+    fn cut_if_due(&mut self) {
+        let Keeping::Recent(recent) = &self.setup.keeping else { return };
+        let (recent, pid, now) = (recent.clone(), self.setup.pid, crate::context::clock_pair().mono);
+        if !recent.is_due(pid, now, true) {
+            return;
+        }
+        // The runtime hands events over ten times a second; what is put in order waits for much longer.
+        self.lanes.iter_mut().for_each(LaneStream::release);
+        let open = self.lanes.iter().enumerate().filter(|(_, lane)| lane.reads_without_waiting());
+        let open: Vec<usize> = open.map(|(at, _)| at).collect();
+        self.pump(&open);
+        if recent.is_due(pid, now, self.gatherer.is_between_collections()) {
+            let trace = self.gathered(now);
+            recent.cut(pid, now, trace);
+        }
+    }
+
+    /// What was gathered up to now.
+    fn gathered(&mut self, now: MonoNanos) -> RuntimeTrace {
+        let setup = &self.setup;
+        let source = layout::nettrace_member(setup.pid, "");
+        let next = Gatherer::new(setup.pid, source, setup.masking.clone(), &setup.keeping.limits());
+        self.names.catch_up();
+        let sampled = self.sampling.up_to(now);
+        let gatherer = std::mem::replace(&mut self.gatherer, next);
+        gatherer.finish(self.runtime.clone(), sampled, &setup.methods, &self.names)
     }
 
     /// Some session will be opened again; and the process is still there.
@@ -340,9 +415,14 @@ impl ProcessRecorder {
                 }
             }
         };
+        self.pump(&ready)
+    }
+
+    /// Takes what has come of these sessions.
+    fn pump(&mut self, ready: &[usize]) -> bool {
         let Self { lanes, gatherer, meters, names, setup, throttles, rates, .. } = self;
         let mut more = false;
-        for at in ready {
+        for &at in ready {
             let Some(stream) = lanes.get_mut(at) else { continue };
             let (events, bytes) = (stream.events, stream.bytes());
             let arrived: Vec<(Lane, (u64, u64))> =
@@ -501,6 +581,21 @@ impl ProcessRecorder {
         }
     }
 
+    /// The process has ended, and the last of what its runtime said never came.
+    fn tell_silence(&mut self, end: MonoNanos) {
+        let Some(last) = self.gatherer.last() else { return };
+        let silence = Duration::from_nanos(end.since(last).0);
+        if silence < SILENCE || std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists() {
+            return;
+        }
+        self.gatherer.stream_ended(0, 0, true);
+        self.warnings.push(format!(
+            "process {} ended, and nothing came of what its runtime said in the last {silence:.1?} before: \
+             it hung, or was not heard in time",
+            self.setup.pid
+        ));
+    }
+
     fn conclude(mut self) -> Outcome {
         let lanes = std::mem::take(&mut self.lanes);
         let heard = !lanes.is_empty() || !self.numbers.is_empty();
@@ -508,10 +603,18 @@ impl ProcessRecorder {
             self.account(stream);
         }
         let end = crate::context::clock_pair().mono;
+        self.tell_silence(end);
         let sampled = self.sampling.finish(end);
         self.names.finish();
         let Self { gatherer, runtime, setup, names, warnings, .. } = self;
         let trace = heard.then(|| gatherer.finish(runtime, sampled, &setup.methods, &names));
+        if let Keeping::Recent(recent) = &setup.keeping {
+            if let Some(trace) = trace {
+                recent.cut(setup.pid, end, trace);
+            }
+            recent.end(setup.pid);
+            return Outcome { pid: setup.pid, trace: None, warnings };
+        }
         Outcome { pid: setup.pid, trace, warnings }
     }
 }

@@ -7,14 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use biopsy_dotnet::events::join;
 use biopsy_dotnet::methods::MethodMap;
 use biopsy_dotnet_ipc::{Arrival, Client, IpcError, NoSocket, ReversePort};
 use biopsy_model::Pid;
+use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_recording::RecordingFolder;
 use rustc_hash::FxHashMap;
 
 use super::options::DotNetOptions;
-use super::process::{self, Outcome, Setup, Shared, Sink};
+use super::process::{self, Keeping, Outcome, Setup, Shared, Sink};
+use super::recent::RecentTraces;
 use crate::masking::Masking;
 
 /// How often processes are looked for that have started: of those that live shorter, little is heard without a port for
@@ -69,7 +72,7 @@ pub struct DotNetRecorder {
 struct State {
     stop: AtomicBool,
     options: DotNetOptions,
-    folder: Arc<RecordingFolder>,
+    keeping: Keeping,
     masking: Masking,
     sinks: Option<SinkMaker>,
     processes: Mutex<FxHashMap<Pid, Process>>,
@@ -117,21 +120,29 @@ impl DotNetRecorder {
         folder: Arc<RecordingFolder>,
         masking: Masking,
     ) -> io::Result<Self> {
-        Self::start_with(tree, options, arrivals, folder, masking, None)
+        Self::start_with(tree, options, arrivals, Keeping::Folder(folder), masking, None)
+    }
+
+    /// The same of what costs next to nothing, for days: the last minutes stay in memory.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn stand_by(tree: Tree, recent: RecentTraces, masking: Masking) -> io::Result<Self> {
+        Self::start_with(tree, DotNetOptions::gentle(), None, Keeping::Recent(recent), masking, None)
     }
 
     pub(crate) fn start_with(
         tree: Tree,
         options: DotNetOptions,
         arrivals: Option<ReversePort>,
-        folder: Arc<RecordingFolder>,
+        keeping: Keeping,
         masking: Masking,
         sinks: Option<SinkMaker>,
     ) -> io::Result<Self> {
         let state = Arc::new(State {
             stop: AtomicBool::new(false),
             options,
-            folder,
+            keeping,
             masking,
             sinks,
             processes: Mutex::default(),
@@ -205,7 +216,13 @@ impl DotNetRecorder {
 
     /// Ends all sessions, and writes what was gathered of each process into the recording.
     #[must_use]
-    pub fn stop(mut self) -> DotNetSummary {
+    pub fn stop(self) -> DotNetSummary {
+        self.stop_behind(Vec::new())
+    }
+
+    /// The same, with what was said before the recording began.
+    #[must_use]
+    pub fn stop_behind(mut self, mut before: Vec<RuntimeTrace>) -> DotNetSummary {
         self.end_threads();
         let mut summary = DotNetSummary::default();
         let processes =
@@ -222,18 +239,33 @@ impl DotNetRecorder {
             summary.warnings.extend(outcome.warnings);
             let Some(trace) = outcome.trace else { continue };
             summary.processes.push(outcome.pid);
-            if let Err(error) = self.state.folder.runtime_trace(trace) {
-                summary.warnings.push(format!(
-                    "the events of the runtime of process {} are not written: {error}",
-                    outcome.pid
-                ));
-            }
+            let earlier =
+                before.iter().position(|one| one.pid == outcome.pid).map(|at| before.swap_remove(at));
+            let trace = match earlier {
+                Some(earlier) => join(earlier, trace),
+                None => trace,
+            };
+            self.write(trace, &mut summary);
+        }
+        // Of those that have ended since.
+        for trace in before {
+            summary.processes.push(trace.pid);
+            self.write(trace, &mut summary);
         }
         summary.processes.sort_unstable();
         summary.warnings.append(&mut self.state.warnings.lock().unwrap_or_else(PoisonError::into_inner));
         summary.warnings.sort();
         summary.warnings.dedup();
         summary
+    }
+
+    fn write(&self, trace: RuntimeTrace, summary: &mut DotNetSummary) {
+        let Keeping::Folder(folder) = &self.state.keeping else { return };
+        let pid = trace.pid;
+        if let Err(error) = folder.runtime_trace(trace) {
+            let message = format!("the events of the runtime of process {pid} are not written: {error}");
+            summary.warnings.push(message);
+        }
     }
 
     /// Tells all to end, and waits for those who could begin something.
@@ -415,7 +447,7 @@ impl State {
             pid,
             client,
             options: self.options.clone(),
-            folder: Arc::clone(&self.folder),
+            keeping: self.keeping.clone(),
             masking: self.masking.clone(),
             methods: Arc::clone(&methods),
             sinks: self.sinks.as_ref().map(|make| make(pid)).unwrap_or_default(),

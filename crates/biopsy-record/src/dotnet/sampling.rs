@@ -68,6 +68,22 @@ impl Sampling {
         interval.last = now;
     }
 
+    /// All intervals so far; those that go on begin anew.
+    pub(crate) fn up_to(&mut self, now: MonoNanos) -> Vec<Sampled> {
+        let open: Vec<(Lane, String, bool, bool)> = self
+            .current
+            .iter()
+            .map(|(lane, one)| (*lane, one.why.clone(), one.turns, one.closed_since.is_some()))
+            .collect();
+        let done = self.finish(now);
+        for (lane, why, turns, is_closed) in open {
+            if is_closed {
+                self.missing(lane, now, &why, turns);
+            }
+        }
+        done
+    }
+
     /// All intervals, at the end of the recording.
     pub(crate) fn finish(&mut self, now: MonoNanos) -> Vec<Sampled> {
         let lanes: Vec<Lane> = self.current.keys().copied().collect();

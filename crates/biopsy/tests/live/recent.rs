@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use biopsy_model::capture::Capture;
 use biopsy_model::timeline::Timeline;
-use biopsy_testkit::{Program, Signal, Survival, TargetProcess, require_all, send_signal};
+use biopsy_testkit::{
+    DotNetServer, Privilege, Program, Signal, Survival, TargetProcess, require_all, send_signal,
+};
 use serde_json::Value;
 
 use crate::support::{complaint, said};
@@ -188,4 +190,42 @@ fn what_a_rule_records_has_the_minutes_before() {
     assert!(before > 20, "{before} of {}", timeline(&capture).samples.len());
     watcher.end();
     target.stop();
+}
+
+/// Exceptions of the type that the sick server throws, and collections.
+fn runtime_events(capture: &Capture) -> (u64, u64) {
+    let traces = capture.runtimes.iter();
+    traces.fold((0, 0), |(exceptions, collections), trace| {
+        let thrown: u64 = trace.exception_groups.iter().map(|group| group.count).sum();
+        (exceptions + thrown, collections + trace.collections.total)
+    })
+}
+
+#[test]
+fn what_a_runtime_said_before_anybody_asked_is_there() {
+    if !require_all(&[LIVE, &[Privilege::DotNetTargets]].concat()) {
+        return;
+    }
+    let user = User::with(
+        "{\"watch\": {\"rules\": {\"kept\": {\"who\": {\"arguments\": \"exception-storm\"}, \"do\": \"recent 5m\"}}}}",
+    );
+    let mut watcher = Watcher::start(&user);
+    let server = DotNetServer::sick("net10.0", "exception-storm");
+    let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
+    watcher.until("begun", "kept");
+    std::thread::sleep(Duration::from_secs(4));
+    server.recover("exception-storm");
+    // The storm is over when somebody asks.
+    let before = recent(&user, server.pid(), 4, &[]);
+    let (exceptions, _) = runtime_events(&before);
+    assert!(exceptions > 100, "{exceptions}");
+    let named = before.runtimes[0].exception_groups.iter().any(|group| group.stack.is_some());
+    assert!(named && !before.runtimes[0].functions.is_empty(), "{:?}", before.runtimes[0].exception_groups);
+    // Both in one: what was before is in front of what is recorded in full.
+    let both = recent(&user, server.pid(), 4, &["--for", "1s"]);
+    assert!(runtime_events(&both).0 >= exceptions, "{:?}, {exceptions} before", runtime_events(&both));
+    assert_eq!(both.runtimes.len(), 1, "one for each process");
+    survival.assert_unharmed();
+    watcher.end();
+    server.stop();
 }

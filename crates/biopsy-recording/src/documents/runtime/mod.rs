@@ -259,3 +259,19 @@ impl From<Sampled> for model::Sampled {
         Self { what: one.what.as_str().into(), from, to, share: one.share, why: one.why }
     }
 }
+
+/// The bytes of `dotnet/PID.json`, for who hands them on without a recording.
+///
+/// # Errors
+/// Something in it has no form in JSON.
+pub fn runtime_to_json(trace: model::RuntimeTrace) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&RuntimeTrace::from(trace))
+}
+
+/// Reads them.
+///
+/// # Errors
+/// They are something else.
+pub fn runtime_from_json(bytes: &[u8]) -> serde_json::Result<model::RuntimeTrace> {
+    serde_json::from_slice::<RuntimeTrace>(bytes).map(Into::into)
+}
