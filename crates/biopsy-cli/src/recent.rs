@@ -18,6 +18,12 @@ pub struct RecentArgs {
     /// Not those of the processes that it started and starts.
     #[arg(long)]
     pub no_children: bool,
+    /// Take these logs, cut to those minutes, if it ends badly; may be repeated. Quote patterns.
+    #[arg(long, value_name = "GLOB")]
+    pub logs: Vec<String>,
+    /// Take the journal of this systemd unit; may be repeated.
+    #[arg(long, value_name = "UNIT")]
+    pub journal: Vec<String>,
     /// Where they are written if it ends badly.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

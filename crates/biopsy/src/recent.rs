@@ -24,6 +24,8 @@ pub(crate) fn run(args: &RecentArgs, color: ColorChoice) -> Result<Code, Failure
         length: args.length,
         children: !args.no_children,
         folder,
+        logs: args.logs.clone(),
+        journal: args.journal.clone(),
         output: args.output.clone(),
     };
     let (made, diagnosis) = keep(&plan, &job)?;

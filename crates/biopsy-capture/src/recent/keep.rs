@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use biopsy_analyze::Diagnosis;
 use biopsy_model::MonoNanos;
 use biopsy_record::context::Moment;
+use biopsy_record::logs;
 use biopsy_record::trace::TraceError;
 use biopsy_sys::pidfd::{Exit, PidFd};
 
@@ -45,6 +46,10 @@ pub struct KeepPlan {
     pub children: bool,
     /// The folder of all such recorders of this user.
     pub folder: PathBuf,
+    /// Patterns of logs that are taken if the process ends badly.
+    pub logs: Vec<String>,
+    /// The same of units whose journal is taken.
+    pub journal: Vec<String>,
     /// Where the recording goes if the process ends badly; `None`: named after it and the time, in the working directory.
     pub output: Option<PathBuf>,
 }
@@ -111,7 +116,8 @@ pub fn keep(plan: &KeepPlan, job: &Job) -> Result<(HandedOver, Diagnosis), Failu
         Failure::new(FailureKind::Bug, format!("the last minutes cannot be put together: {error}"))
     })?;
     let folder = place.folder.clone();
-    write(draft, &recent, &place, &why, job).map_err(|failure| failure.naming(KEPT, &folder))
+    let logs = logs::Config::new(plan.logs.clone(), plan.journal.clone());
+    write(draft, &recent, logs, &place, &why, job).map_err(|failure| failure.naming(KEPT, &folder))
 }
 
 /// The folder of a recording that there may never be, with the context of now: who has ended tells nothing any more.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use biopsy_analyze::Diagnosis;
 use biopsy_model::capture::EndedBy;
+use biopsy_record::context::clock_pair;
+use biopsy_record::logs::{self, LogWatch};
 use biopsy_record::metrics::FolderSink;
 use biopsy_recording::layout;
 use biopsy_sys::pidfd::Exit;
@@ -13,7 +15,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::finish::{HandedOver, finish};
 use crate::job::Job;
 use crate::place::Place;
-use crate::recording::{Draft, output_failure};
+use crate::recording::{Draft, output_failure, warning};
 
 use super::answer::Recent;
 
@@ -36,6 +38,7 @@ pub(super) fn bad_end(exit: Option<Exit>) -> Option<String> {
 pub(super) fn write(
     mut draft: Draft,
     recent: &Recent,
+    logs: logs::Config,
     place: &Place,
     why: &str,
     job: &Job,
@@ -54,6 +57,14 @@ pub(super) fn write(
         recent.described(&format!("recorded because {why}: these are its last minutes")),
     );
     draft.header.start = recent.begin(&draft.header.start);
+    if !logs.globs.is_empty() || !logs.journal_units.is_empty() {
+        // Looked for only now: a file that is held open for days cannot be deleted by who rotates it.
+        let watch = LogWatch::begin(logs);
+        match watch.collect(&draft.header.start, &clock_pair(), &draft.folder, &draft.masking) {
+            Ok(summary) => draft.warn_all(&summary.warnings),
+            Err(error) => draft.warn_all(&[warning("logs.not-written", error.to_string())]),
+        }
+    }
     draft.end(EndedBy::TargetExited)?;
     draft.folder.redactions(&draft.masking.log().counts()).map_err(output_failure)?;
     finish(job, &draft, place, Diagnosis::of_capture)

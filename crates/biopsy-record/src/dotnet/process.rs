@@ -322,7 +322,7 @@ impl ProcessRecorder {
     fn run(&mut self) {
         let mut told = false;
         // What is not fetched in time is lost: a process that ends takes it along.
-        let (mut turn, mut renewed) = (Turn::of_clock(), Instant::now());
+        let (mut turn, mut renewed) = (Turn::of_reader(), Instant::now());
         if let Keeping::Recent(recent) = &self.setup.keeping {
             recent.begin(self.setup.pid, crate::context::clock_pair().mono);
         }

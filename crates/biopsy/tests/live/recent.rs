@@ -50,7 +50,7 @@ fn keeping() -> (User, String) {
     let user = User::new();
     let argument = user.folder.path().display().to_string();
     let settings = format!(
-        "{{\"watch\": {{\"rules\": {{\"kept\": {{\"who\": {{\"arguments\": \"{argument}\"}}, \"do\": \"recent 5m\"}}}}}}}}"
+        "{{\"watch\": {{\"rules\": {{\"kept\": {{\"who\": {{\"arguments\": \"{argument}\"}}, \"do\": \"recent 5m --logs {argument}/*.log\"}}}}}}}}"
     );
     std::fs::write(user.settings(), settings).unwrap();
     (user, argument)
@@ -146,6 +146,9 @@ fn a_process_that_ends_badly_leaves_its_last_minutes() {
     let target = TargetProcess::start(Program::HotFunction, &[&argument]);
     watcher.until("begun", "kept");
     recent(&user, target.pid(), 3, &[]);
+    let now = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S.%3f%:z").to_string();
+    let log = format!("2001-01-01T00:00:00.000+00:00 ERROR of another time\n{now} ERROR the last words\n");
+    std::fs::write(user.folder.path().join("own.log"), log).unwrap();
     assert!(send_signal(target.pid(), Signal::KILL));
     drop(target);
     let made = watcher.until("made", "kept");
@@ -154,6 +157,9 @@ fn a_process_that_ends_badly_leaves_its_last_minutes() {
     let said: Vec<String> = capture.warnings.iter().map(|warning| warning.message.clone()).collect();
     assert!(said.iter().any(|message| message.contains("its last minutes")), "{said:?}");
     assert!(!capture.processes.is_empty());
+    let lines = capture.logs.iter().flat_map(|file| &file.lines);
+    let lines: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
+    assert!(lines.len() == 1 && lines[0].contains("the last words"), "{lines:?}");
 
     // One that ends by itself leaves nothing.
     let mut target = TargetProcess::start(Program::HotFunction, &[&argument]);
