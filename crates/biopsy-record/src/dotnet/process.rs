@@ -388,8 +388,7 @@ impl ProcessRecorder {
     fn is_between_turns(&self) -> bool {
         let in_turns =
             self.rates.is_in_turns() || self.throttles.values().any(|throttle| throttle.share().is_some());
-        (!self.opening.is_empty() || in_turns)
-            && std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists()
+        (!self.opening.is_empty() || in_turns) && is_there(self.setup.pid)
     }
 
     /// Takes what has come, after waiting for it. Returns whether there is more.
@@ -557,7 +556,7 @@ impl ProcessRecorder {
 
     fn account(&mut self, stream: &LaneStream) {
         let result = stream.result();
-        let gone = !std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists();
+        let gone = !is_there(self.setup.pid);
         // A stream that ends with its process is as whole as it can be.
         self.gatherer.stream_ended(result.lost, result.unknown, result.cut && !gone);
         let pid = self.setup.pid;
@@ -585,7 +584,7 @@ impl ProcessRecorder {
     fn tell_silence(&mut self, end: MonoNanos) {
         let Some(last) = self.gatherer.last() else { return };
         let silence = Duration::from_nanos(end.since(last).0);
-        if silence < SILENCE || std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists() {
+        if silence < SILENCE || is_there(self.setup.pid) {
             return;
         }
         self.gatherer.stream_ended(0, 0, true);
@@ -617,6 +616,12 @@ impl ProcessRecorder {
         }
         Outcome { pid: setup.pid, trace, warnings }
     }
+}
+
+/// Whether a process still runs: one that has ended is listed until somebody collects it.
+fn is_there(pid: Pid) -> bool {
+    biopsy_target::identity::key_of(&biopsy_target::ProcRoot::live(), pid)
+        .is_some_and(|key| biopsy_target::is_same(&key))
 }
 
 /// One event, to all that gather.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,6 +14,7 @@ use biopsy_dotnet_ipc::{Arrival, Client, IpcError, NoSocket, ReversePort};
 use biopsy_model::Pid;
 use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_recording::RecordingFolder;
+use biopsy_target::{ProcRoot, identity};
 use rustc_hash::FxHashMap;
 
 use super::options::DotNetOptions;
@@ -25,6 +27,8 @@ use crate::masking::Masking;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Between looks at a process that has no runtime: it may load one.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A process that is younger has perhaps not come to its runtime yet, and is looked at each time.
+const YOUNG: f64 = 10.0;
 /// How long a runtime may take to go on after it was told to.
 const RESUME_WITHIN: Duration = Duration::from_secs(5);
 /// How long a runtime that waits is kept for its sessions.
@@ -93,9 +97,10 @@ impl std::fmt::Debug for State {
 
 enum Process {
     Recorded(Recorded),
-    /// It has no port now; look again at this time.
+    /// It has no port now; look again at this time, or when it executes another program.
     Waiting {
         again: Instant,
+        program: Option<PathBuf>,
     },
     /// It will never have one.
     Hopeless,
@@ -299,6 +304,16 @@ impl Drop for DotNetRecorder {
     }
 }
 
+/// The program that a process runs, by its path.
+fn program_of(pid: Pid) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+fn is_young(pid: Pid) -> bool {
+    let key = identity::key_of(&ProcRoot::live(), pid);
+    key.is_some_and(|key| identity::seconds_since(key.start_ticks) < YOUNG)
+}
+
 impl State {
     /// Looks for processes until told to stop.
     fn watch(self: &Arc<Self>, tree: &Tree) {
@@ -378,7 +393,7 @@ impl State {
 
     fn is_worth_a_look(&self, pid: Pid, now: Instant) -> bool {
         match self.processes.lock().unwrap_or_else(PoisonError::into_inner).get(&pid) {
-            Some(Process::Waiting { again }) => now >= *again,
+            Some(Process::Waiting { again, program }) => now >= *again || *program != program_of(pid),
             Some(Process::Recorded(_) | Process::Hopeless) => false,
             None => true,
         }
@@ -418,19 +433,20 @@ impl State {
                     Process::Hopeless
                 }
             },
-            Some(Err(error)) => self.without_port(&error),
+            Some(Err(error)) => self.without_port(pid, &error),
         };
         self.processes.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, process);
     }
 
-    fn without_port(&self, error: &IpcError) -> Process {
-        let IpcError::NoSocket { why, .. } = error else {
-            return Process::Waiting { again: Instant::now() + PATIENCE };
-        };
+    fn without_port(&self, pid: Pid, error: &IpcError) -> Process {
+        let now = Instant::now();
+        let waiting = |again| Process::Waiting { again, program: program_of(pid) };
+        let IpcError::NoSocket { why, .. } = error else { return waiting(now + PATIENCE) };
         match why {
-            // Processes of other kinds are most of a tree; a runtime may be loaded late.
-            NoSocket::NoRuntime => Process::Waiting { again: Instant::now() + PATIENCE },
-            NoSocket::Starting => Process::Waiting { again: Instant::now() },
+            // Processes of other kinds are most of a tree; a runtime may be loaded late. One that is held at the gate has not even
+            // executed its program.
+            NoSocket::NoRuntime if !is_young(pid) => waiting(now + PATIENCE),
+            NoSocket::NoRuntime | NoSocket::Starting => waiting(now),
             NoSocket::Exiting | NoSocket::NotPermitted => Process::Hopeless,
             _ => {
                 let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();

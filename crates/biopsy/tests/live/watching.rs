@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use biopsy_testkit::{
-    Privilege, Program, Signal, Survival, TargetProcess, TempDir, require, require_all, send_signal, temp_dir,
+    Privilege, Program, Signal, Survival, TargetProcess, TempDir, dotnet_command, require, require_all,
+    send_signal, temp_dir,
 };
 use serde_json::Value;
 
@@ -220,6 +221,30 @@ fn programs_that_live_for_a_millisecond_are_recorded_from_their_first_instructio
         assert!(ran > 0, "{bundle}");
         assert_eq!(capture.header.target_name, "quick-one");
     }
+}
+
+#[test]
+fn a_runtime_behind_the_gate_is_heard_from_its_start() {
+    if !require_all(&[LIVE, &[Privilege::Root, Privilege::DotNetTargets]].concat()) {
+        return;
+    }
+    let user = User::with(
+        "{\"watch\": {\"rules\": {\"held\": {\"who\": {\"arguments\": \"1017\"}, \"do\": \"trace\"}}}}",
+    );
+    let mut watcher = Watcher::start(&user);
+    let command = dotnet_command("net10.0", "holder", &["--objects", "1017"]).unwrap();
+    let target = TargetProcess::spawn(command);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert!(send_signal(target.pid(), Signal::KILL));
+    let made = watcher.until("made", "held");
+    drop(target);
+    watcher.end();
+    let path = Path::new(made["path"].as_str().unwrap());
+    let capture = biopsy_recording::open(path, &biopsy_recording::Limits::default()).unwrap();
+    // It was looked for again five seconds later where it had not executed its program at the first look.
+    let (first, _) = capture.runtimes.first().and_then(|trace| trace.span).expect("its runtime is heard");
+    let late = first.since(capture.header.start.mono).0;
+    assert!(late < 3_000_000_000, "{late} ns");
 }
 
 #[test]
