@@ -33,7 +33,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "REGEX")]
     only: Option<Regex>,
     /// Only programs that were written before the rules (`first`), that were opened for tuning later (`second`), or that are held out
-    /// (`third`)
+    /// (`third`, `fourth`)
     #[arg(long)]
     half: Option<Half>,
     /// Look at running programs in this way instead of what their truth files say: `capture 5s` is what is typed first. Those that

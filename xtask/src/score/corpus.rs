@@ -8,22 +8,24 @@ use clap::ValueEnum;
 use super::truth::{Class, Truth, parse_truth};
 use crate::run::{Outcome, root};
 
-/// Written before the rules, and twice after them by somebody who had not seen them; halves from when there were two.
+/// Written before the rules, and three times after them by somebody who had not seen them; halves from when there were two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Half {
     First,
     Second,
     Third,
+    Fourth,
 }
 
 impl Half {
-    const ALL: [Self; 3] = [Self::First, Self::Second, Self::Third];
+    const ALL: [Self; 4] = [Self::First, Self::Second, Self::Third, Self::Fourth];
 
     fn folder(self) -> &'static str {
         match self {
             Self::First => "first",
             Self::Second => "second",
             Self::Third => "third",
+            Self::Fourth => "fourth",
         }
     }
 }
@@ -50,7 +52,7 @@ pub(crate) fn find_leaks() -> Outcome<Vec<Specimen>> {
     Ok(specimens)
 }
 
-/// All programs of a half, or of all three, by name.
+/// All programs of a half, or of all of them, by name.
 pub(crate) fn find_specimens(half: Option<Half>) -> Outcome<Vec<Specimen>> {
     let corpus = root().join("fixtures/sick");
     let mut specimens = Vec::new();
