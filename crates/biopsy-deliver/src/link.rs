@@ -86,14 +86,20 @@ impl Link {
     /// Whether what is sent there can be seen by others on the way. It is sealed all the same; the secret is not.
     #[must_use]
     pub fn is_private(&self) -> bool {
-        let Some(rest) = self.lab.strip_prefix("http://") else { return true };
-        let authority = rest.split('/').next().unwrap_or_default();
-        let host = match authority.strip_prefix('[') {
-            Some(six) => six.split(']').next().unwrap_or_default(),
-            None => authority.split(':').next().unwrap_or_default(),
-        };
-        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        is_private(&self.lab)
     }
+}
+
+/// Whether what goes to this address is seen by nobody on the way: by https, or to this machine.
+#[must_use]
+pub fn is_private(address: &str) -> bool {
+    let Some(rest) = address.strip_prefix("http://") else { return true };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl FromStr for Link {

@@ -1,11 +1,13 @@
 //! What may be typed, and what is done then.
 
+mod login;
 mod query;
 
 use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use biopsy_deliver::state::write_whole;
 use biopsy_deliver::{Kind, Recipe};
@@ -106,6 +108,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     workers: usize,
 }
+    #[command(flatten)]
+    login: login::LoginArgs,
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RequestCommand {
@@ -330,6 +334,7 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
         served = serve(lab, &serving, ready) => served,
         ended = until_asked() => ended,
     }
+        provider: args.login.provider()?.map(Arc::new),
 }
 
 /// Until somebody wants this process to end.
@@ -411,7 +416,11 @@ async fn list_tokens(lab: &Lab) -> Result<(), LabError> {
 async fn list_people(lab: &Lab) -> Result<(), LabError> {
     let mut text = String::new();
     for person in people::all(lab).await? {
-        let state = if person.has_accepted { "" } else { "  (invited)" };
+        let state = match (person.is_vouched_for, person.has_accepted) {
+            (true, _) => "  (by the provider)",
+            (false, true) => "",
+            (false, false) => "  (invited)",
+        };
         text.push_str(&format!("{:<24} {}{state}\n", person.name, person.roles));
     }
     print(&text)

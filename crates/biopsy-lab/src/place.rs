@@ -7,6 +7,7 @@
 //! lab.keys/signing    signs requests, receipts and certificates
 //! lab.keys/webhook    signs notices
 //! lab.keys/people     second factors of people are derived from it
+//! lab.keys/attempts   seals attempts to log in by a provider
 //! lab.keys/signatures equal crashes are found by digests under it
 //! ```
 
@@ -100,6 +101,14 @@ impl Lab {
     /// It cannot be read or made.
     pub fn second_factor_key(&self) -> Result<[u8; 32], LabError> {
         kept_secret(&self.keys.folder().join("people"))
+    }
+
+    /// What attempts to log in by a provider are sealed with, while they are in a browser.
+    ///
+    /// # Errors
+    /// It cannot be read or made.
+    pub fn attempts_key(&self) -> Result<[u8; 32], LabError> {
+        kept_secret(&self.keys.folder().join("attempts"))
     }
 
     /// What signatures of crashes are digested under: a database alone gives none away.

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::{LabError, in_words};
 use crate::notices::{self, Ways};
+use crate::people::provider::Provider;
 use crate::place::{Lab, now};
 use crate::web::Program;
 use crate::{delete, derived, intake, web, work};
@@ -34,6 +35,8 @@ pub struct Serving {
     pub workers: usize,
     /// The customer's program, for whoever has none.
     pub program: Option<Program>,
+    /// Where people log in who have no password here.
+    pub provider: Option<Arc<Provider>>,
     /// Longest silence of a caller.
     pub silence: Duration,
 }
@@ -72,8 +75,11 @@ pub async fn serve(lab: Lab, serving: &Serving, ready: impl FnOnce(SocketAddr)) 
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
     });
-    let router =
-        intake::router(lab.clone(), serving.silence).merge(web::router(lab, serving.program.clone()));
+    let router = intake::router(lab.clone(), serving.silence).merge(web::router(
+        lab,
+        serving.program.clone(),
+        serving.provider.clone(),
+    ));
     ready(address);
     accept(listener, router, serving.silence).await;
     Ok(())

@@ -19,7 +19,7 @@ pub enum Right {
 }
 
 /// A set of rights with a name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Role {
     /// Asks customers; reads nothing.
     Intake,

@@ -1,28 +1,49 @@
 //! Logging in and out, and accepting an invitation.
 
-use axum::extract::{Form, Path, State};
+use axum::Extension;
+use axum::extract::{Form, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::page::{bare, escape};
+use super::provider::Known;
 use super::visitor::{COOKIE, Denied, is_of_our_pages, word};
 use crate::people::{invite, login, password, session};
 use crate::place::Lab;
 
-/// `GET /login`
-pub(super) async fn form() -> Response {
-    login_page(None)
+/// What the address says.
+#[derive(Deserialize)]
+pub(super) struct After {
+    out: Option<String>,
 }
 
-fn login_page(told: Option<&str>) -> Response {
+/// `GET /login`
+pub(super) async fn form(Extension(provider): Extension<Known>, Query(after): Query<After>) -> Response {
+    login_page(&provider, after.out.is_some(), None)
+}
+
+fn login_page(provider: &Known, is_after: bool, told: Option<&str>) -> Response {
     let told =
         told.map(|told| format!("<p class=\"bad\" role=\"alert\">{}</p>", escape(told))).unwrap_or_default();
+    let elsewhere = provider.as_ref().map(|provider| {
+        let name = escape(provider.name());
+        let out = match is_after {
+            true => format!(
+                "<p>You are logged out here. <a href=\"/login/provider/out\">Log out of {name}, too</a></p>"
+            ),
+            false => String::new(),
+        };
+        format!(
+            "{out}<p><a class=\"button\" href=\"/login/provider\">Log in with {name}</a></p><p class=\"note\">Or with a password of this lab alone:</p>"
+        )
+    });
+    let elsewhere = elsewhere.unwrap_or_default();
     bare(
         "log in",
         &format!(
-            "<h1>biopsy lab</h1>{told}<form class=\"tall\" method=\"post\" action=\"/login\">\
+            "<h1>biopsy lab</h1>{told}{elsewhere}<form class=\"tall\" method=\"post\" action=\"/login\">\
              <label for=\"name\">Name</label><input id=\"name\" name=\"name\" autocomplete=\"username\" required autofocus>\
              <label for=\"password\">Password</label><input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required>\
              <label for=\"code\">Six digits</label><input id=\"code\" name=\"code\" inputmode=\"numeric\" autocomplete=\"one-time-code\" required>\
@@ -43,6 +64,7 @@ pub(super) struct Typed {
 /// `POST /login`
 pub(super) async fn log_in(
     State(lab): State<Lab>,
+    Extension(provider): Extension<Known>,
     headers: HeaderMap,
     Form(typed): Form<Typed>,
 ) -> Result<Response, Denied> {
@@ -58,19 +80,26 @@ pub(super) async fn log_in(
         Some(word) => Ok(with_cookie(&headers, &word, "/")),
         None => {
             let told = "Name, password or digits are wrong, or the digits were used already. After several failures it takes a while until you can try again.";
-            Ok((StatusCode::FORBIDDEN, login_page(Some(told))).into_response())
+            Ok((StatusCode::FORBIDDEN, login_page(&provider, false, Some(told))).into_response())
         }
     }
 }
 
 /// Sets the cookie, or takes it away, and leads on.
 fn with_cookie(headers: &HeaderMap, word: &str, to: &str) -> Response {
-    // A proxy that speaks https says so; without one the lab is on this machine alone.
-    let is_private = headers.get("x-forwarded-proto").is_some_and(|value| value == "https");
-    let secure = if is_private { "; Secure" } else { "" };
+    ([(header::SET_COOKIE, session_cookie(headers, word))], Redirect::to(to)).into_response()
+}
+
+/// A proxy that speaks https says so; without one the lab is on this machine alone.
+pub(super) fn is_by_https(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|value| value == "https")
+}
+
+/// The cookie of a session; without a word, its end.
+pub(super) fn session_cookie(headers: &HeaderMap, word: &str) -> String {
+    let secure = if is_by_https(headers) { "; Secure" } else { "" };
     let age = if word.is_empty() { "; Max-Age=0" } else { "" };
-    let cookie = format!("{COOKIE}={word}; HttpOnly; SameSite=Strict; Path=/{secure}{age}");
-    ([(header::SET_COOKIE, cookie)], Redirect::to(to)).into_response()
+    format!("{COOKIE}={word}; HttpOnly; SameSite=Strict; Path=/{secure}{age}")
 }
 
 /// `POST /logout`
@@ -81,7 +110,7 @@ pub(super) async fn log_out(State(lab): State<Lab>, headers: HeaderMap) -> Resul
     if let Some(word) = word(&headers) {
         session::end(&lab, word).await?;
     }
-    Ok(with_cookie(&headers, "", "/login"))
+    Ok(with_cookie(&headers, "", "/login?out"))
 }
 
 /// `GET /welcome/WORD`

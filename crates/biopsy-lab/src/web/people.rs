@@ -18,7 +18,11 @@ pub(super) async fn list(State(lab): State<Lab>, visitor: Visitor) -> Result<Res
     let mut rows = String::new();
     for person in people::all(&lab).await? {
         let name = escape(&person.name);
-        let state = if person.has_accepted { "" } else { "invited" };
+        let state = match (person.is_vouched_for, person.has_accepted) {
+            (true, _) => "by the provider",
+            (false, true) => "",
+            (false, false) => "invited",
+        };
         rows.push_str(&format!(
             "<tr><td>{name}</td><td>{}</td><td>{state}</td><td><form method=\"post\" action=\"/people/remove\">\
              <input type=\"hidden\" name=\"name\" value=\"{name}\"><button>Remove</button></form></td></tr>",

@@ -63,8 +63,13 @@ impl FromRequestParts<Lab> for Visitor {
 
 /// The word of the session that is in the cookie.
 pub(super) fn word(headers: &HeaderMap) -> Option<&str> {
-    let cookies = headers.get(header::COOKIE)?.to_str().ok()?;
-    cookies.split(';').find_map(|one| one.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+    cookie(headers, COOKIE)
+}
+
+/// What is in a cookie of this name.
+pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|all| all.split(';')).find_map(|one| one.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Whether a form was on a page of ours. The cookie goes with no call of another site; browsers that do not keep to that say where the call

@@ -10,6 +10,7 @@ mod intake;
 mod interop;
 mod notices;
 mod pages;
+mod provider;
 mod signatures;
 mod slow;
 mod support;

@@ -17,21 +17,21 @@ const PASSWORD: &str = "correct horse battery";
 
 /// What came back.
 #[derive(Debug)]
-struct Page {
-    status: u16,
-    body: String,
-    headers: BTreeMap<String, String>,
+pub(crate) struct Page {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+    pub(crate) headers: BTreeMap<String, String>,
 }
 
 /// Somebody with a browser, who follows no redirect by himself.
-struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     lab: &'a Running,
     agent: ureq::Agent,
-    cookie: Option<String>,
+    pub(crate) cookie: Option<String>,
 }
 
 impl<'a> Browser<'a> {
-    fn new(lab: &'a Running) -> Self {
+    pub(crate) fn new(lab: &'a Running) -> Self {
         // The lab closes what is silent: a connection that was kept may end just when it is used again.
         let config = ureq::Agent::config_builder()
             .max_redirects(0)
@@ -41,7 +41,7 @@ impl<'a> Browser<'a> {
         Self { lab, agent: config.into(), cookie: None }
     }
 
-    fn get(&self, path: &str) -> Page {
+    pub(crate) fn get(&self, path: &str) -> Page {
         let mut call = self.agent.get(format!("http://{}{path}", self.lab.address));
         if let Some(cookie) = &self.cookie {
             call = call.header("cookie", cookie);
@@ -49,7 +49,7 @@ impl<'a> Browser<'a> {
         page(call.call().unwrap())
     }
 
-    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
         self.post_from(path, fields, "same-origin")
     }
 
@@ -62,7 +62,7 @@ impl<'a> Browser<'a> {
         page(call.send_form(fields.iter().copied()).unwrap())
     }
 
-    fn take_cookie(&mut self, page: &Page) {
+    pub(crate) fn take_cookie(&mut self, page: &Page) {
         let cookie = page.headers.get("set-cookie").unwrap_or_else(|| panic!("no cookie: {page:?}"));
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
         self.cookie = cookie.split(';').next().map(str::to_owned);
@@ -75,15 +75,19 @@ impl<'a> Browser<'a> {
 
 fn page(mut response: ureq::http::Response<ureq::Body>) -> Page {
     let text = |value: &ureq::http::HeaderValue| value.to_str().unwrap().to_owned();
-    Page {
-        status: response.status().as_u16(),
-        headers: response.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
-        body: response.body_mut().read_to_string().unwrap(),
+    let mut headers: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in response.headers() {
+        // Several of one name are lines of it.
+        headers
+            .entry(name.to_string())
+            .and_modify(|all| *all = format!("{all}\n{}", text(value)))
+            .or_insert_with(|| text(value));
     }
+    Page { status: response.status().as_u16(), headers, body: response.body_mut().read_to_string().unwrap() }
 }
 
 /// Invites somebody, who takes the invitation; gives the app, too.
-fn entered<'a>(lab: &'a Running, name: &str, roles: &[Role]) -> (Browser<'a>, SecondFactor) {
+pub(crate) fn entered<'a>(lab: &'a Running, name: &str, roles: &[Role]) -> (Browser<'a>, SecondFactor) {
     let word = lab.wait_for(invite(&lab.lab, name, &Roles(roles.to_vec()), "test")).unwrap();
     let invitation = lab.wait_for(find(&lab.lab, &word)).unwrap().unwrap();
     let mut browser = Browser::new(lab);

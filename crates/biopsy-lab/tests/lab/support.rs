@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use biopsy_deliver::state::State;
 use biopsy_deliver::{Kind, Link, Progress, Receipt, Recipe, SendError, Sender, Signer};
 use biopsy_lab::Lab;
 use biopsy_lab::notices::Ways;
+use biopsy_lab::people::provider::Provider;
 use biopsy_lab::requests::{self, NewRequest};
 use biopsy_lab::serve::{SILENCE, Serving, serve};
 use biopsy_lab::storage::Held;
@@ -32,28 +34,45 @@ impl Running {
 
     /// Without anybody who sends notices meanwhile: tests that look at them do.
     pub(crate) fn start_quiet() -> Self {
-        Self::begin(tempfile::tempdir().unwrap(), 0, false, SILENCE)
+        Self::begin(tempfile::tempdir().unwrap(), 0, false, SILENCE, None)
     }
 
     /// With less patience than is usual.
     pub(crate) fn start_impatient(silence: Duration) -> Self {
-        Self::begin(tempfile::tempdir().unwrap(), 0, true, silence)
+        Self::begin(tempfile::tempdir().unwrap(), 0, true, silence, None)
     }
 
     /// At the port that was used before, or at any.
     pub(crate) fn start_in(folder: tempfile::TempDir, port: u16) -> Self {
-        Self::begin(folder, port, true, SILENCE)
+        Self::begin(folder, port, true, SILENCE, None)
     }
 
-    fn begin(folder: tempfile::TempDir, port: u16, is_telling: bool, silence: Duration) -> Self {
+    /// Where people log in at a provider.
+    pub(crate) fn start_with(provider: Provider) -> Self {
+        Self::begin(tempfile::tempdir().unwrap(), 0, true, SILENCE, Some(Arc::new(provider)))
+    }
+
+    fn begin(
+        folder: tempfile::TempDir,
+        port: u16,
+        is_telling: bool,
+        silence: Duration,
+        provider: Option<Arc<Provider>>,
+    ) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (place, elsewhere) = (folder.path().join("lab"), back_ends::of(folder.path()));
         let lab = runtime.block_on(Lab::open_with(&place, None, &elsewhere)).unwrap();
         let (tell, told) = std::sync::mpsc::channel();
         let ways = is_telling.then(Ways::default);
-        let serving =
-            Serving { listen: ([127, 0, 0, 1], port).into(), ways, workers: 0, program: None, silence };
+        let serving = Serving {
+            listen: ([127, 0, 0, 1], port).into(),
+            ways,
+            workers: 0,
+            program: None,
+            provider,
+            silence,
+        };
         // No biopsy, but a program.
         let file = folder.path().join("program");
         std::fs::write(&file, b"\x7fELF and so on").unwrap();
