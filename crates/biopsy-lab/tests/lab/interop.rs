@@ -1,9 +1,12 @@
-//! Clients of others that speak tus 1.0: what they send arrives.
+//! Clients of others that speak tus 1.0: what they send arrives. And servers of others: what we send arrives there.
 
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use biopsy_deliver::{Link, Progress, Receipt, Secret, Signed};
+use biopsy_deliver::state::State;
+use biopsy_deliver::{Link, Progress, Receipt, Secret, SendError, Sender, Signed, Signer, encode, random};
 use biopsy_lab::cases;
 use biopsy_seal::seal_file;
 use biopsy_testkit::require_that;
@@ -128,4 +131,110 @@ fn curl_sends_a_sealed_file_and_gets_the_receipt() {
     assert!(!sent(&path).0);
     let stranger = Link { secret: Secret::generate(), ..link.clone() };
     assert!(!curl(&stranger, &path).output().unwrap().status.success());
+}
+
+/// A server that ends with this value.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Our client sends to a server of others, which is killed and started again on the way; what it has in the end is what was sent.
+fn takes(server: impl Fn(u16, &Path) -> Command) {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = folder.path().join("uploads");
+    std::fs::create_dir(&uploads).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let start = || {
+        let server =
+            Other(server(port, &uploads).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+        for _ in 0..600 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return server;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("the server does not listen");
+    };
+    let path = folder.path().join("sent.age");
+    let identity = biopsy_seal::Identity::generate();
+    let sealed = seal_file(&mut noise(12 << 20, 7).as_slice(), &path, &[identity.recipient()]).unwrap();
+    let key = Signer::generate().key().fingerprint();
+    let lab = format!("http://127.0.0.1:{port}");
+    let link =
+        Link { lab, id: encode(random::<16>()), secret: Secret::generate(), signer: key, readers: key };
+    let mut sender = Sender::new(&link, Signer::generate());
+    sender.give_up_after = Duration::from_secs(60);
+    // One piece a second: it is not done before the server is killed.
+    sender.most_per_second = Some(2 << 20);
+    let mut state =
+        State::new(&link, sender.signer(), sealed.bytes, sealed.sha256, vec!["agreed".to_owned()]);
+    let (mut running, mut kills, mut again) = (Some(start()), 0, 0);
+    let sent = sender.send(&path, &mut state, &mut |progress| {
+        match progress {
+            Progress::At { sent, .. } if *sent > 3 << 20 && kills == 0 => {
+                running = None;
+                kills = 1;
+            }
+            Progress::Again { .. } => {
+                again += 1;
+                if running.is_none() {
+                    running = Some(start());
+                }
+            }
+            Progress::At { .. } => {}
+        }
+        true
+    });
+    // All of it is there; a receipt is what labs alone give.
+    assert!(matches!(sent, Err(SendError::Refused | SendError::Answer { .. })), "{sent:?}");
+    assert!(kills == 1 && again > 0, "{kills} {again}");
+    let wanted = std::fs::read(&path).unwrap();
+    let mut kept =
+        std::fs::read_dir(&uploads).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+    assert!(kept.any(|bytes| bytes == wanted));
+}
+
+#[test]
+fn we_send_to_the_server_of_tus_in_node() {
+    // A folder with `node_modules/@tus/server` and `@tus/file-store`.
+    let folder = std::env::var("TUS_JS_CLIENT").unwrap_or_default();
+    let is_there = ["server", "file-store"]
+        .iter()
+        .all(|name| Path::new(&folder).join("node_modules/@tus").join(name).is_dir());
+    if !require_that(is_there, "needs @tus/server and @tus/file-store of npm") {
+        return;
+    }
+    takes(|port, uploads| {
+        let mut node = Command::new("node");
+        node.arg(program("server.mjs")).args([&folder, &port.to_string()]).arg(uploads);
+        node
+    });
+}
+
+/// It is demanded nowhere: a machine without Go's modules cannot have it.
+#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
+fn skipped(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
+#[test]
+fn we_send_to_tusd() {
+    let tusd = std::env::var("TUSD").unwrap_or_else(|_| "tusd".to_owned());
+    let has = Command::new(&tusd).arg("-help").stderr(Stdio::null()).stdout(Stdio::null()).status().is_ok();
+    if !has {
+        assert!(std::env::var_os("TUSD").is_none(), "TUSD is no program");
+        skipped("needs tusd: `go install github.com/tus/tusd/v2/cmd/tusd@latest`, and its path in TUSD");
+        return;
+    }
+    takes(|port, uploads| {
+        let mut server = Command::new(&tusd);
+        server.args(["-host", "127.0.0.1", "-port", &port.to_string(), "-base-path", "/api/uploads/"]);
+        server.arg("-upload-dir").arg(uploads);
+        server
+    });
 }
