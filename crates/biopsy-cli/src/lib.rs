@@ -21,6 +21,7 @@ mod kill;
 mod lab;
 mod list;
 mod logs;
+mod open;
 mod ps;
 mod recent;
 mod redact;
@@ -51,6 +52,7 @@ pub use kill::KillArgs;
 pub use lab::HandedOn;
 pub use list::ListArgs;
 pub use logs::{Around, Level, LogsArgs};
+pub use open::OpenFromArgs;
 pub use ps::PsArgs;
 pub use recent::RecentArgs;
 pub use redact::RedactArgs;
@@ -118,7 +120,7 @@ pub enum Command {
     Request(HandedOn),
     /// Look at cases and delete them, where `biopsy-lab` is installed.
     Case(HandedOn),
-    /// Read what was sent for a case, where it is, where `biopsy-lab` is installed.
+    /// Read what was sent for a case: where it is, where `biopsy-lab` is installed; or `--from` a lab that has no key to it.
     Open(HandedOn),
     #[command(hide = true)]
     Recent(RecentArgs),

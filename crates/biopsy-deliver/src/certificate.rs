@@ -14,6 +14,9 @@ pub struct Certificate {
     pub received: Vec<Sent>,
     /// The public key that all of it was sealed to, and whose private half is gone.
     pub case_key: String,
+    /// Keys that it was sealed to within that, and that the lab never had: sealed mode. None: the lab could read it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sealed_to: Vec<String>,
     /// The name of the key that the private half was wrapped with, in every copy of the lab's database there may be, and that was destroyed.
     pub destroyed_key: String,
     /// Each place that held something of the case, and what became of it.
@@ -68,6 +71,11 @@ pub struct Read {
 /// What every certificate says of its limits.
 pub const LIMITS: &str = "it says that the lab's copies cannot be read any more, back-ups included; it cannot say that nobody who read \
                           the case before kept a copy";
+
+/// The same of a case that the lab could not read itself.
+pub const LIMITS_SEALED: &str = "it says that the lab's copies cannot be opened any more, back-ups of them included, by whoever has a key that \
+                                 they were sealed to either; it cannot say that nobody who fetched the case before kept a copy, nor that none is in a \
+                                 back-up that was made while it was arriving: those who have such a key can read these";
 
 impl Document for Certificate {
     const KIND: &'static str = "deletion certificate";
@@ -161,6 +169,7 @@ mod tests {
             case: "4711".to_owned(),
             received: vec![Sent { request: "r".to_owned(), bytes: 10, sha256: "ab".to_owned() }],
             case_key: "age1".to_owned(),
+            sealed_to: Vec::new(),
             destroyed_key: "k".to_owned(),
             places: Vec::new(),
             reads: Vec::new(),

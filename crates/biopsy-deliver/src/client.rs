@@ -214,6 +214,7 @@ impl<'a> Sender<'a> {
         let consent = serde_json::to_string(&state.consent).unwrap_or_default();
         let pair = |name: &str, value: &str| format!("{name} {}", STANDARD.encode(value));
         let mut metadata = format!("{},{}", pair("sha256", &state.sha256), pair("consent", &consent));
+        metadata.push_str(&format!(",{}", pair("program", concat!("biopsy ", env!("CARGO_PKG_VERSION")))));
         if let Some(contact) = &state.contact {
             metadata.push_str(&format!(",{}", pair("contact", contact)));
         }

@@ -6,14 +6,15 @@
 //!  lab:      Receipt, signed ──► kept beside the sealed file ... later Certificate, signed ──► verify, offline
 //! ```
 //!
-//! It knows nothing of what is in the sealed file. It opens sockets, to the lab that a link names and to nobody else; only
-//! `biopsy send` calls it.
+//! It knows nothing of what is in the sealed file. It opens sockets, to the lab that a link or a command line names and to nobody else; only
+//! `biopsy send` and `biopsy open --from` call it.
 
 #![forbid(unsafe_code)]
 
 pub mod certificate;
 pub mod client;
 mod encode;
+pub mod fetch;
 pub mod http;
 pub mod link;
 pub mod parcel;

@@ -18,6 +18,9 @@ pub struct Policy {
     /// Fingerprints of who may sign requests, as they are in links and shown before anything is sent.
     #[serde(default)]
     pub signers: Option<Vec<String>>,
+    /// Keys that what is sent may be readable by (`age1...`), and no others: a vendor's own, whose lab has none (sealed mode).
+    #[serde(default)]
+    pub readers: Option<Vec<String>>,
     /// Kinds of evidence.
     #[serde(default)]
     pub kinds: Option<Vec<Kind>>,
@@ -113,6 +116,9 @@ impl Policy {
         if let Some(target) = target.filter(|target| !is_in(self.targets.as_deref(), target)) {
             why.push(format!("`{target}` may not be recorded for a request"));
         }
+        for reader in request.readers.iter().filter(|reader| !is_in(self.readers.as_deref(), &reader.key)) {
+            why.push(format!("what is sent may not be readable by {}", reader.key));
+        }
         let seconds = request.recipe.seconds();
         if let Some(most) = self.most_seconds.filter(|most| *most < seconds) {
             why.push(format!("it asks for {seconds} s, and {most} s are allowed"));
@@ -133,6 +139,7 @@ mod tests {
     use super::*;
     use crate::link::Secret;
     use crate::recipe::Recipe;
+    use crate::request::Reader;
     use crate::signed::Fingerprint;
 
     fn asked(kind: Kind, seconds: Option<u64>) -> (Link, Request) {
@@ -148,7 +155,7 @@ mod tests {
             lab: "Example".to_owned(),
             case: "4711".to_owned(),
             recipe: Recipe { kind, seconds, target: None },
-            readers: Vec::new(),
+            readers: vec![Reader { name: "them".to_owned(), key: "age1a".to_owned() }],
             expires: 0,
             max_bytes: 1,
             kept_days: 30,
@@ -171,6 +178,8 @@ mod tests {
             (r#"{"labs":[]}"#, true),
             (&format!(r#"{{"signers":["{signer}"]}}"#), false),
             (r#"{"signers":["AAAAAAAAAAAAAAAAAAAAAA"]}"#, true),
+            (r#"{"readers":["age1b","age1a"]}"#, false),
+            (r#"{"readers":["age1b"]}"#, true),
             (r#"{"kinds":["slow","hang"]}"#, false),
             (r#"{"kinds":["report"]}"#, true),
             (r#"{"targets":["Octopus.Server"]}"#, false),
@@ -183,9 +192,10 @@ mod tests {
             let why = policy(text).refuses(&link, &request, Some("Octopus.Server"), false);
             assert_eq!(!why.is_empty(), refused, "{text}: {why:?}");
         }
-        let all =
-            policy(r#"{"labs":[],"signers":[],"kinds":[],"targets":[],"mostSeconds":1,"mostDaysKept":1}"#);
-        assert_eq!(all.refuses(&link, &request, Some("x"), false).len(), 6, "each is told");
+        let all = policy(
+            r#"{"labs":[],"signers":[],"readers":[],"kinds":[],"targets":[],"mostSeconds":1,"mostDaysKept":1}"#,
+        );
+        assert_eq!(all.refuses(&link, &request, Some("x"), false).len(), 7, "each is told");
     }
 
     #[test]

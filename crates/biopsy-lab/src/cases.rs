@@ -1,11 +1,13 @@
 //! Cases: each with a key pair of its own, made with its first request.
 
+use biopsy_deliver::{Receipt, Signed};
 use biopsy_seal::{Identity, Recipient};
 use sqlx::{Any, Transaction};
 
 use crate::audit::{self, Entry};
 use crate::error::LabError;
 use crate::place::{Lab, now};
+use crate::sealed;
 
 /// A case.
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -24,6 +26,8 @@ pub struct Case {
     pub kept_until: Option<i64>,
     /// The certificate of its deletion.
     pub certificate: Option<String>,
+    /// Keys that what is sent is sealed to and that the lab does not have, with commas between. `None`: it is sealed to the case's own key alone.
+    pub readers: Option<String>,
 }
 
 /// Something of a case in the storage.
@@ -47,6 +51,23 @@ impl Case {
     pub fn recipient(&self) -> Result<Recipient, LabError> {
         self.key.parse().map_err(|_| LabError::Damaged { what: "the public key of a case" })
     }
+
+    /// Whether the lab cannot read what is sent.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.readers.is_some()
+    }
+
+    /// To whom customers seal what they send.
+    ///
+    /// # Errors
+    /// The database was changed.
+    pub fn sealed_to(&self) -> Result<Vec<Recipient>, LabError> {
+        match &self.readers {
+            Some(readers) => sealed::split(readers),
+            None => Ok(vec![self.recipient()?]),
+        }
+    }
 }
 
 /// Whether it may be the name of a case: it is in addresses and on terminals.
@@ -56,12 +77,14 @@ pub fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len()) && !text.starts_with(['.', '-']) && text.bytes().all(is_plain)
 }
 
+const ONE: &str = "SELECT c.*, s.readers FROM cases c LEFT JOIN sealed s ON s.case_id = c.id WHERE c.id = $1";
+
 /// Finds a case.
 ///
 /// # Errors
 /// There is none.
 pub async fn find(lab: &Lab, id: &str) -> Result<Case, LabError> {
-    sqlx::query_as("SELECT * FROM cases WHERE id = $1")
+    sqlx::query_as(ONE)
         .bind(id)
         .fetch_optional(lab.store.pool())
         .await?
@@ -73,7 +96,8 @@ pub async fn find(lab: &Lab, id: &str) -> Result<Case, LabError> {
 /// # Errors
 /// The database refuses.
 pub async fn all(lab: &Lab) -> Result<Vec<Case>, LabError> {
-    Ok(sqlx::query_as("SELECT * FROM cases ORDER BY created DESC, id").fetch_all(lab.store.pool()).await?)
+    const ALL: &str = "SELECT c.*, s.readers FROM cases c LEFT JOIN sealed s ON s.case_id = c.id ORDER BY c.created DESC, c.id";
+    Ok(sqlx::query_as(ALL).fetch_all(lab.store.pool()).await?)
 }
 
 /// In the order in which they came: what was sent before what was made of it.
@@ -88,6 +112,36 @@ pub async fn objects(lab: &Lab, id: &str) -> Result<Vec<Object>, LabError> {
     Ok(sqlx::query_as(OBJECTS).bind(id).fetch_all(lab.store.pool()).await?)
 }
 
+/// The receipts of what was received, each by its upload, in the order in which it came: what is known of it without a key.
+///
+/// # Errors
+/// The database refuses, or one of them is not the lab's own.
+pub async fn receipts(lab: &Lab, id: &str) -> Result<Vec<(String, Receipt)>, LabError> {
+    let rows: Vec<(String, String)> = sqlx::query_as(
+        "SELECT id, receipt FROM uploads WHERE case_id = $1 AND receipt IS NOT NULL ORDER BY touched, id",
+    )
+    .bind(id)
+    .fetch_all(lab.store.pool())
+    .await?;
+    let own = lab.signer.key().fingerprint();
+    let receipt = |(upload, text): (String, String)| {
+        Ok((upload, Signed::<Receipt>::parse(text.as_bytes())?.verify_by(own)?.0))
+    };
+    rows.into_iter().map(receipt).collect()
+}
+
+/// By which program an upload was sent, as it says itself.
+///
+/// # Errors
+/// The database refuses.
+pub async fn program(lab: &Lab, upload: &str) -> Result<Option<String>, LabError> {
+    let row: Option<(String,)> = sqlx::query_as("SELECT program FROM senders WHERE upload_id = $1")
+        .bind(upload)
+        .fetch_optional(lab.store.pool())
+        .await?;
+    Ok(row.map(|(program,)| program))
+}
+
 /// Finds a case for a new request, or makes it.
 pub(crate) async fn find_or_make(
     lab: &Lab,
@@ -98,8 +152,7 @@ pub(crate) async fn find_or_make(
         let what = "a case has a name of letters, digits, `-`, `_` and `.`, at most 64";
         return Err(LabError::Usage(what.to_owned()));
     }
-    let there: Option<Case> =
-        sqlx::query_as("SELECT * FROM cases WHERE id = $1").bind(id).fetch_optional(&mut **within).await?;
+    let there: Option<Case> = sqlx::query_as(ONE).bind(id).fetch_optional(&mut **within).await?;
     if let Some(case) = there {
         return if case.state == "deleted" { Err(LabError::Deleted(case.id)) } else { Ok(case) };
     }
@@ -112,6 +165,7 @@ pub(crate) async fn find_or_make(
         created: now(),
         kept_until: None,
         certificate: None,
+        readers: Some(sealed::joined(&sealed::setting(within).await?)).filter(|readers| !readers.is_empty()),
     };
     sqlx::query("INSERT INTO cases (id, key, wrap, state, created) VALUES ($1, $2, $3, $4, $5)")
         .bind(&case.id)
@@ -121,10 +175,17 @@ pub(crate) async fn find_or_make(
         .bind(case.created)
         .execute(&mut **within)
         .await?;
+    if let Some(readers) = &case.readers {
+        sqlx::query("INSERT INTO sealed (case_id, readers) VALUES ($1, $2)")
+            .bind(&case.id)
+            .bind(readers)
+            .execute(&mut **within)
+            .await?;
+    }
     Ok(case)
 }
 
-/// The key that opens a case. The log says who asked, and for what, before there is an answer.
+/// The key that opens a case; of a sealed one, what the lab has sealed around it. The log says who asked, and for what, before there is an answer.
 ///
 /// # Errors
 /// The case was deleted, or its key is gone.

@@ -16,7 +16,8 @@ use biopsy_lab::people::{self, Role, Roles};
 use biopsy_lab::requests::{self, NewRequest};
 use biopsy_lab::serve::{self, Serving, serve};
 use biopsy_lab::web::Program;
-use biopsy_lab::{Elsewhere, Lab, LabError, audit, cases, delete, open};
+use biopsy_lab::{Elsewhere, Lab, LabError, audit, cases, delete, open, sealed};
+use biopsy_seal::Recipient;
 use biopsy_terminal::out;
 use clap::{Args, Parser, Subcommand};
 use jiff::SignedDuration;
@@ -63,6 +64,9 @@ pub(crate) enum Command {
     /// Tokens, with which programs use the lab (`/lab/v1/openapi.json`).
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Whom new cases are sealed to: keys of your own that the lab does not have, so that it can read and analyse nothing.
+    #[command(subcommand)]
+    Readers(ReadersCommand),
     /// Ask over all cases, in SQL: `SHOW TABLES`, `DESCRIBE findings`, `SELECT ...`. It only reads, and only these tables.
     Query(query::QueryArgs),
     /// Go through the lab's log: nothing in it was changed.
@@ -104,12 +108,12 @@ pub(crate) struct ServeArgs {
     /// Give this program to customers who have no biopsy, at `/biopsy`, with its digest and the signature beside it (`FILE.sig`).
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    #[command(flatten)]
+    login: login::LoginArgs,
     /// Analyses at once.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     workers: usize,
 }
-    #[command(flatten)]
-    login: login::LoginArgs,
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RequestCommand {
@@ -198,6 +202,20 @@ pub(crate) enum TokenCommand {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum ReadersCommand {
+    /// The keys that new cases are sealed to.
+    List,
+    /// Seal new cases to these keys, and to no others. Cases that are there stay as they are.
+    Set {
+        /// Public keys of age (`age1...`): `age-keygen -o KEYFILE` prints one.
+        #[arg(value_name = "KEY", required = true)]
+        keys: Vec<Recipient>,
+    },
+    /// Seal new cases to keys that the lab has, so that it reads and analyses them.
+    Clear,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum CaseCommand {
     /// All cases.
     List,
@@ -280,6 +298,12 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
         Command::Token(TokenCommand::Revoke { name }) => {
             people::token::revoke(&lab, &name, &operator()).await
         }
+        Command::Readers(ReadersCommand::List) => {
+            let keys = sealed::readers_of_new(&lab).await?;
+            print(&keys.iter().map(|key| format!("{key}\n")).collect::<String>())
+        }
+        Command::Readers(ReadersCommand::Set { keys }) => sealed::set(&lab, &keys, &operator()).await,
+        Command::Readers(ReadersCommand::Clear) => sealed::set(&lab, &[], &operator()).await,
         Command::Query(args) => query::run(&lab, &args, &operator()).await,
         Command::Log => match audit::check(&lab.store).await? {
             Ok(lines) => print(&format!("{lines} lines, each as it was written\n")),
@@ -310,6 +334,7 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
     let program = args.program.as_deref().map(Program::read).transpose()?;
     let serving = Serving {
         program,
+        provider: args.login.provider()?.map(Arc::new),
         listen: args.listen,
         ways: Some(ways),
         workers: args.workers.min(64),
@@ -334,7 +359,6 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
         served = serve(lab, &serving, ready) => served,
         ended = until_asked() => ended,
     }
-        provider: args.login.provider()?.map(Arc::new),
 }
 
 /// Until somebody wants this process to end.
@@ -367,10 +391,12 @@ async fn new_request(lab: &Lab, args: &NewArgs) -> Result<(), LabError> {
     let what = requests::command(args.recipe, &text);
     let mut said = zeroize::Zeroizing::new(format!("{}\n\nthe customer runs:\n  {what}\n", *text));
     if args.recipe == Kind::File {
-        let key = cases::find(lab, &args.case).await?.key;
+        let keys = cases::find(lab, &args.case).await?.sealed_to()?;
+        let readers: Vec<String> = keys.iter().map(|key| format!("-r {key}")).collect();
+        let readers = readers.join(" ");
         let (place, secret) = (format!("{}/api/requests/{}/file", link.lab, link.id), link.secret.to_text());
         said.push_str(&format!(
-            "or, without biopsy:\n  age -r {key} -o FILE.age FILE && curl -fT FILE.age -H 'authorization: Bearer {}' '{place}'\n",
+            "or, without biopsy:\n  age {readers} -o FILE.age FILE && curl -fT FILE.age -H 'authorization: Bearer {}' '{place}'\n",
             *secret
         ));
     }

@@ -6,7 +6,7 @@
 //! 2. The old wrapping key is destroyed. From here on the case is gone: its key was wrapped with that one, wherever a copy of the database is.
 //! 3. Its files are removed, and the database's journal is emptied.
 
-use biopsy_deliver::certificate::{Certificate, LIMITS, Read, Removed, Sent};
+use biopsy_deliver::certificate::{Certificate, LIMITS, LIMITS_SEALED, Read, Removed, Sent};
 use biopsy_deliver::{Receipt, Signed};
 use sqlx::{Any, Transaction};
 
@@ -29,6 +29,7 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         finish(lab, id).await?;
         return Ok(certificate);
     }
+    let is_sealed = case.readers.is_some();
     let (mut within, rewritten) = rewritten(lab, id).await?;
     let sent: Vec<(Option<String>,)> = sqlx::query_as(
         "SELECT receipt FROM uploads WHERE case_id = $1 AND receipt IS NOT NULL ORDER BY touched, id",
@@ -88,6 +89,7 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         .execute(&mut *within)
         .await?;
     sqlx::query("DELETE FROM jobs WHERE case_id = $1").bind(id).execute(&mut *within).await?;
+    sqlx::query("DELETE FROM senders WHERE case_id = $1").bind(id).execute(&mut *within).await?;
     signatures::forget(&mut within, id).await?;
     let change = lab.keys.change(&mut within).await?;
     let log_head = audit::write(&mut within, Entry { who, what: "deleted", of: id, detail: reason }).await?;
@@ -95,6 +97,7 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         case: id.to_owned(),
         received,
         case_key: case.key,
+        sealed_to: case.readers.iter().flat_map(|all| all.split(',')).map(str::to_owned).collect(),
         destroyed_key: change.old().to_owned(),
         places,
         reads: reads.into_iter().map(|(when, who, what)| Read { when, who, what }).collect(),
@@ -102,7 +105,7 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         by: who.to_owned(),
         reason: reason.to_owned(),
         log_head,
-        limits: LIMITS.to_owned(),
+        limits: if is_sealed { LIMITS_SEALED } else { LIMITS }.to_owned(),
     };
     let certificate = Signed::new(&certificate, &lab.signer)?.to_text();
     sqlx::query("UPDATE cases SET certificate = $1 WHERE id = $2")

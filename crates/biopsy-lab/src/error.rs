@@ -29,6 +29,9 @@ pub enum LabError {
     /// A case was deleted.
     #[error("case `{0}` was deleted; its certificate is what is left of it")]
     Deleted(String),
+    /// The lab has no key to a case.
+    #[error("case `{0}` is sealed to keys that the lab does not have")]
+    Sealed(String),
     /// The key that a case is wrapped with is not there.
     #[error(
         "the key that opens case `{case}` is gone: it was wrapped with `{kek}`, which is not in the folder of keys"
@@ -84,6 +87,9 @@ impl LabError {
             Self::OlderThanKeys(_) => Some(
                 "a database from a back-up holds no case that can be read once the keys have moved on; to go on with it, put back the folder \
                  of keys of the same moment, if there is one",
+            ),
+            Self::Sealed(_) => Some(
+                "whoever has one reads it with `biopsy open CASE --from LAB --token-file FILE --identity KEYFILE`",
             ),
             Self::Cases(error) => error.hint(),
             _ => None,

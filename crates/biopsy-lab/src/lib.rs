@@ -12,7 +12,7 @@
 //!
 //! Each case has a key pair. What is sent, and what is made of it, is sealed to its public half; its private half is in the
 //! database, wrapped by a key that is in neither database nor storage. So a back-up of both does not hold a case that was deleted since:
-//! the key that its wrap in there needs is destroyed.
+//! the key that its wrap in there needs is destroyed. In sealed mode (`sealed`), what is sent is sealed to keys that the lab does not have, within.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,7 @@ pub mod open;
 pub mod people;
 pub mod place;
 pub mod requests;
+pub mod sealed;
 pub mod serve;
 pub mod signatures;
 pub mod storage;

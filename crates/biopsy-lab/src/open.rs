@@ -26,6 +26,9 @@ pub async fn with(
     who: &str,
 ) -> Result<ExitStatus, LabError> {
     let case = cases::find(lab, id).await?;
+    if case.is_sealed() && case.state != "deleted" {
+        return Err(LabError::Sealed(case.id));
+    }
     let objects = cases::objects(lab, id).await?;
     let Some(sent) = objects.iter().rev().find(|object| object.kind == "sent") else {
         return Err(match case.state.as_str() {

@@ -4,7 +4,7 @@ use biopsy_deliver::request::Reader;
 use biopsy_deliver::{Kind, Link, Recipe, Request, Secret, Signed, SignerKey, encode, random};
 
 use crate::audit::{self, Entry};
-use crate::cases;
+use crate::cases::{self, Case};
 use crate::error::LabError;
 use crate::place::{Lab, now};
 
@@ -40,10 +40,7 @@ pub async fn create(lab: &Lab, new: &NewRequest, who: &str) -> Result<Link, LabE
         lab: new.lab_name.clone(),
         case: case.id.clone(),
         recipe: new.recipe.clone(),
-        readers: vec![Reader {
-            name: format!("{}, for case {} alone", new.lab_name, case.id),
-            key: case.key.clone(),
-        }],
+        readers: readers(&case, &new.lab_name)?,
         expires: now().saturating_add(new.valid_seconds),
         max_bytes: new.max_bytes,
         kept_days: new.kept_days,
@@ -77,6 +74,16 @@ pub async fn create(lab: &Lab, new: &NewRequest, who: &str) -> Result<Link, LabE
     audit::write(&mut within, Entry { who, what: "asked", of: &case.id, detail: &detail }).await?;
     within.commit().await?;
     Ok(link)
+}
+
+/// Who will be able to read it, as the customer is told.
+fn readers(case: &Case, lab: &str) -> Result<Vec<Reader>, LabError> {
+    let keys = case.sealed_to()?;
+    let name = match case.is_sealed() {
+        true => format!("{lab}, whoever has this key of theirs; the lab itself cannot"),
+        false => format!("{lab}, for case {} alone", case.id),
+    };
+    Ok(keys.iter().map(|key| Reader { name: name.clone(), key: key.to_string() }).collect())
 }
 
 /// Ends a request.

@@ -89,7 +89,7 @@ fn run(cli: &Cli) -> Result<Code, Failure> {
         Command::Lab(args) => commands::lab(commands::lab_verb(args), args),
         Command::Request(args) => commands::lab(&["request"], args),
         Command::Case(args) => commands::lab(&["case"], args),
-        Command::Open(args) => commands::lab(&["case", "open"], args),
+        Command::Open(args) => commands::open(args),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

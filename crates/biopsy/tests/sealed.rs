@@ -83,6 +83,7 @@ fn a_certificate_is_checked_against_the_receipt() {
         case: "4711".to_owned(),
         received: vec![Sent { request: "r".to_owned(), bytes: 3, sha256: "ab".to_owned() }],
         case_key: "age1".to_owned(),
+        sealed_to: Vec::new(),
         destroyed_key: "k".to_owned(),
         places: Vec::new(),
         reads: Vec::new(),

@@ -6,9 +6,11 @@ use biopsy_deliver::state::{digest, hexadecimal};
 use biopsy_deliver::{Receipt, Request, Signed};
 
 use crate::audit::{self, Entry};
+use crate::cases;
 use crate::error::{LabError, in_words};
 use crate::notices;
 use crate::place::{Lab, now};
+use crate::sealed;
 
 /// Ends an upload whose last byte is there, beside whatever else goes on.
 pub fn begin(lab: &Lab, id: String) {
@@ -62,10 +64,17 @@ pub(super) async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
         read.map_err(|_| LabError::Damaged { what: "an upload" })?.map_err(LabError::io("read", &path))?;
     let sha256 = hexadecimal(&sha256);
     let is_right = bytes == whole.length.unsigned_abs() && whole.sha256.is_none_or(|wanted| wanted == sha256);
-    if is_right {
+    let of_case = cases::find(lab, &whole.case_id).await?;
+    // What the lab cannot read it seals once more, so that a deletion ends it.
+    let covered = match is_right && of_case.is_sealed() {
+        true => Some(sealed::cover(lab, &of_case, &whole.object).await?),
+        false => None,
+    };
+    if is_right && covered.is_none() {
         // Before anybody is told that it is kept.
         lab.storage.keep(&whole.object).await?;
     }
+    let (object, kept_bytes) = covered.clone().unwrap_or_else(|| (whole.object.clone(), whole.length));
     let mut within = lab.store.begin().await?;
     let case = whole.case_id.as_str();
     let state = if is_right { "received" } else { "refused" };
@@ -86,6 +95,7 @@ pub(super) async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
         // Deleted while it was being put away.
         if now.is_none_or(|(state,)| state == "deleted") {
             lab.storage.remove(&whole.object).await?;
+            lab.storage.remove(&object).await?;
         }
         return Ok(());
     }
@@ -118,19 +128,24 @@ pub(super) async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
     sqlx::query(
         "INSERT INTO objects (name, case_id, upload_id, kind, bytes) VALUES ($1, $2, $3, 'sent', $4)",
     )
-    .bind(&whole.object)
+    .bind(&object)
     .bind(case)
     .bind(id)
-    .bind(whole.length)
+    .bind(kept_bytes)
     .execute(&mut *within)
     .await?;
-    sqlx::query(
-        "INSERT INTO jobs (upload_id, case_id, state, tries, not_before) VALUES ($1, $2, 'waiting', 0, 0)",
-    )
-    .bind(id)
-    .bind(case)
-    .execute(&mut *within)
-    .await?;
+    match covered.is_some() {
+        true => sealed::put(&mut within, id, &whole.object, &object).await?,
+        false => {
+            sqlx::query(
+                "INSERT INTO jobs (upload_id, case_id, state, tries, not_before) VALUES ($1, $2, 'waiting', 0, 0)",
+            )
+            .bind(id)
+            .bind(case)
+            .execute(&mut *within)
+            .await?;
+        }
+    }
     let days = Signed::<Request>::parse(whole.document.as_bytes())?.verify()?.0.kept_days;
     sqlx::query(
         "UPDATE cases SET state = 'received', kept_until = CASE WHEN kept_until > $1 THEN kept_until ELSE $2 END WHERE id = $3",
@@ -142,5 +157,9 @@ pub(super) async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
     .await?;
     notices::put(&mut within, "upload.completed", case, whole.length).await?;
     within.commit().await?;
-    lab.storage.let_go(&whole.object)
+    if covered.is_some() {
+        // Nobody names it any more; where this is cut off, it is removed within a minute.
+        lab.storage.remove(&whole.object).await?;
+    }
+    lab.storage.let_go(&object)
 }

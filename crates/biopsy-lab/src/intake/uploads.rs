@@ -31,6 +31,9 @@ const RESERVE: u64 = 512 << 20;
 /// Most bytes of what was consented to, which is a few lines.
 const MOST_CONSENT: usize = 16 << 10;
 
+/// Longest name of a program that sends.
+const MOST_PROGRAM: usize = 100;
+
 /// An upload.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub(super) struct Upload {
@@ -50,6 +53,8 @@ pub(super) struct Beginning {
     pub(super) sha256: Option<String>,
     pub(super) consent: Option<String>,
     pub(super) contact: Option<String>,
+    /// What sends it, as it says itself.
+    pub(super) program: Option<String>,
 }
 
 /// `?request=ID`
@@ -96,6 +101,7 @@ pub(super) async fn create(
         sha256: known("sha256").filter(is_digest).map(|text| text.to_ascii_lowercase()),
         consent: known("consent").filter(|text| text.len() <= MOST_CONSENT),
         contact: known("contact"),
+        program: program(known("program"), &headers),
     };
     let id = begin(&intake, &request, &caller, &beginning).await?;
     let headers = [("tus-resumable", "1.0.0".to_owned()), ("location", format!("/api/uploads/{id}"))];
@@ -111,7 +117,7 @@ pub(super) async fn begin(
 ) -> Result<String, Refusal> {
     let found =
         requests::find(&intake.lab, request, caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
-    let &Beginning { length, ref sha256, ref consent, ref contact } = beginning;
+    let &Beginning { length, ref sha256, ref consent, ref contact, ref program } = beginning;
     if length <= 0 {
         return Err(Refusal::Senseless("an upload has a length"));
     }
@@ -185,6 +191,14 @@ pub(super) async fn begin(
                     .bind(&id)
                     .bind(&found.case_id)
                     .bind(contact)
+                    .execute(&mut *within)
+                    .await?;
+            }
+            if let Some(program) = program {
+                sqlx::query("INSERT INTO senders (upload_id, case_id, program) VALUES ($1, $2, $3)")
+                    .bind(&id)
+                    .bind(&found.case_id)
+                    .bind(program)
                     .execute(&mut *within)
                     .await?;
             }
@@ -326,6 +340,13 @@ pub(super) async fn find(intake: &Intake, id: &str, caller: &Caller) -> Result<U
         },
         _ => Err(Refusal::Nothing),
     }
+}
+
+/// What sends: by its own word in the metadata, or by its header. One line, and short.
+pub(super) fn program(said: Option<String>, headers: &HeaderMap) -> Option<String> {
+    let said = said.or_else(|| header(headers, "user-agent").map(str::to_owned))?;
+    let line: String = said.chars().filter(|one| !one.is_control()).take(MOST_PROGRAM).collect();
+    Some(line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
 /// `name base64, name base64`; an empty header is what some clients send for none.

@@ -32,11 +32,12 @@ pub(super) async fn put(
         .and_then(|text| text.parse().ok());
     // The key is of this call alone: the link is bound to it, and nobody else has it.
     let caller = Caller { secret: secret.ok_or(Refusal::Nothing)?, key: Signer::generate().key() };
+    let program = uploads::program(None, &headers);
     let length = header(&headers, "content-length").and_then(|length| length.parse().ok());
     // In a task of its own: where the connection is cut, the server drops what answers it.
     let taking = tokio::spawn(async move {
-        let beginning =
-            Beginning { length: length.unwrap_or_default(), sha256: None, consent: None, contact: None };
+        let length = length.unwrap_or_default();
+        let beginning = Beginning { length, sha256: None, consent: None, contact: None, program };
         let place = uploads::begin(&intake, &id, &caller, &beginning).await?;
         let taken = take(&intake, &place, &caller, body).await;
         if taken.is_err() {

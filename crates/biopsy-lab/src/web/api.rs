@@ -2,6 +2,7 @@
 
 mod caller;
 mod calls;
+mod sent;
 
 use axum::Router;
 use axum::routing::get;
@@ -31,6 +32,7 @@ pub(super) fn router(lab: Lab) -> Router {
         .routes(routes!(calls::cases))
         .routes(routes!(calls::case, calls::delete))
         .routes(routes!(calls::report))
+        .routes(routes!(sent::sent))
         .routes(routes!(calls::certificate))
         .routes(routes!(calls::requests, calls::ask))
         .routes(routes!(calls::revoke))

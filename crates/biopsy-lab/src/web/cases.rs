@@ -1,11 +1,11 @@
 //! The cases, one case with its report, and its deletion.
 
 use axum::extract::{Form, Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
-use super::page::{escape, size, when};
+use super::page::{address, escape, size, when};
 use super::visitor::{Denied, Visitor};
 use crate::audit;
 use crate::cases::{self, Case};
@@ -47,6 +47,7 @@ pub(super) async fn one(
     State(lab): State<Lab>,
     Path(id): Path<String>,
     visitor: Visitor,
+    headers: HeaderMap,
 ) -> Result<Response, Denied> {
     let case = cases::find(&lab, &id).await?;
     let objects = cases::objects(&lab, &id).await?;
@@ -60,7 +61,10 @@ pub(super) async fn one(
         .filter(|_| case.state != "deleted")
         .map(|until| format!(" It deletes itself on {}.", when(until)))
         .unwrap_or_default();
-    let mut middle = format!("<ul>{held}</ul>");
+    let mut middle = format!("<ul>{held}</ul>{}", received(&lab, &case.id).await?);
+    if case.is_sealed() && case.state != "deleted" {
+        middle.push_str(&sealed(&case, &visitor, &address(&headers)));
+    }
     if case.certificate.is_some() {
         middle.push_str(&format!(
             "<p><a href=\"/case/{shown}/certificate\">The certificate of its deletion</a></p>"
@@ -85,6 +89,52 @@ pub(super) async fn one(
     }
     let body = format!("<h1>Case {shown}</h1><p>It is {}.{until}</p>{middle}", escape(&case.state));
     Ok(visitor.page(&case.id, &body))
+}
+
+/// What is known of each thing that was sent, whoever can read it: by its receipt.
+async fn received(lab: &Lab, case: &str) -> Result<String, LabError> {
+    let mut rows = String::new();
+    for (upload, receipt) in cases::receipts(lab, case).await? {
+        let program = cases::program(lab, &upload).await?.unwrap_or_else(|| "not said".to_owned());
+        rows.push_str(&format!(
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td><code>{}</code></td></tr>",
+            when(receipt.received),
+            size(i64::try_from(receipt.bytes).unwrap_or(i64::MAX)),
+            escape(&program),
+            escape(&receipt.sha256)
+        ));
+    }
+    if rows.is_empty() {
+        return Ok(rows);
+    }
+    let signer = lab.signer.key().fingerprint();
+    Ok(format!(
+        "<table><tr><th>Received</th><th>Size</th><th>Sent by the program</th><th>SHA-256</th></tr>{rows}</table>\
+         <p class=\"note\">By the receipts that the customer has, signed by <code>{signer}</code>.</p>"
+    ))
+}
+
+/// Who can read a case that the lab cannot, and how.
+fn sealed(case: &Case, visitor: &Visitor, address: &str) -> String {
+    let keys: Vec<String> = case
+        .readers
+        .iter()
+        .flat_map(|all| all.split(','))
+        .map(|key| format!("<code>{}</code>", escape(key)))
+        .collect();
+    let how = match visitor.roles.may(Right::Read) {
+        true => format!(
+            "<p>With a token (<code>biopsy-lab token new NAME --role analyst</code>) and one of these keys, on your own machine:</p>\
+             <pre>biopsy open {} --from {} --token-file TOKEN --identity KEYFILE</pre>",
+            escape(&case.id),
+            escape(address)
+        ),
+        false => String::new(),
+    };
+    format!(
+        "<h2>Sealed</h2><p>The lab cannot read it, and so there is no report here. It is sealed to {}.</p>{how}",
+        keys.join(", ")
+    )
 }
 
 /// Which other cases crashed the same way, or have a finding at the same place.

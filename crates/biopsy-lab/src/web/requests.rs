@@ -12,6 +12,7 @@ use crate::error::LabError;
 use crate::people::Right;
 use crate::place::{Lab, now};
 use crate::requests::{self, NewRequest};
+use crate::sealed;
 
 /// `GET /requests`
 pub(super) async fn list(
@@ -38,6 +39,14 @@ pub(super) async fn list(
         ));
     }
     let address = escape(&address(&headers));
+    let readers = sealed::readers_of_new(&lab).await?;
+    let who = match readers.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<p class=\"note\">New cases are sealed to {} of your own that the lab does not have: it will not be able to read or analyse them.</p>",
+            if readers.len() == 1 { "a key".to_owned() } else { format!("{} keys", readers.len()) }
+        ),
+    };
     let recipes: String = [
         (Kind::Slow, "record what it does now"),
         (Kind::Hang, "record, with the stacks of all threads"),
@@ -48,7 +57,7 @@ pub(super) async fn list(
     .map(|(kind, words)| format!("<option value=\"{0}\">{0}: {words}</option>", kind.name()))
     .collect();
     let body = format!(
-        "<h1>Requests</h1><form class=\"tall\" method=\"post\" action=\"/requests\">\
+        "<h1>Requests</h1>{who}<form class=\"tall\" method=\"post\" action=\"/requests\">\
          <label for=\"case\">Case</label><input id=\"case\" name=\"case\" required pattern=\"[A-Za-z0-9_][A-Za-z0-9._\\-]*\" maxlength=\"64\">\
          <label for=\"recipe\">What is asked for</label><select id=\"recipe\" name=\"recipe\">{recipes}</select>\
          <label for=\"minutes\">Minutes to record</label><input id=\"minutes\" name=\"minutes\" type=\"number\" min=\"1\" max=\"60\" value=\"3\" required>\

@@ -91,7 +91,7 @@ fn what_is_described_is_there_and_wants_a_token() {
             calls += 1;
         }
     }
-    assert_eq!(calls, 9);
+    assert_eq!(calls, 10);
 }
 
 #[test]

@@ -33,6 +33,9 @@ pub(crate) fn verify_deletion(args: &VerifyDeletionArgs) -> Result<Code, Failure
     for sent in &certificate.received {
         text.push_str(&format!("received: {} bytes, sha256 {}\n", sent.bytes, printable(&sent.sha256)));
     }
+    for key in &certificate.sealed_to {
+        text.push_str(&format!("sealed to {}, a key that the lab did not have\n", printable(key)));
+    }
     for place in &certificate.places {
         let [name, kind, result] = [&place.name, &place.kind, &place.result].map(|text| printable(text));
         text.push_str(&format!("{name} ({kind}): {result}\n"));

@@ -88,6 +88,7 @@ impl IntoResponse for Refused {
                     LabError::Usage(_) => StatusCode::BAD_REQUEST,
                     LabError::NoCase(_) => StatusCode::NOT_FOUND,
                     LabError::Deleted(_) => StatusCode::GONE,
+                    LabError::Sealed(_) => StatusCode::CONFLICT,
                     _ => StatusCode::INTERNAL_SERVER_ERROR,
                 };
                 if status == StatusCode::INTERNAL_SERVER_ERROR {

@@ -5,7 +5,7 @@ use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use biopsy_deliver::{Kind, Recipe};
+use biopsy_deliver::{Kind, Receipt, Recipe};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -32,12 +32,15 @@ pub(super) struct CaseShown {
     created: String,
     /// When it deletes itself; RFC 3339.
     kept_until: Option<String>,
+    /// Keys that it is sealed to and that the lab does not have; none, where the lab reads it.
+    sealed_to: Vec<String>,
 }
 
 impl From<Case> for CaseShown {
     fn from(case: Case) -> Self {
-        let Case { id, state, created, kept_until, .. } = case;
-        Self { case: id, state, created: time(created), kept_until: kept_until.map(time) }
+        let Case { id, state, created, kept_until, readers, .. } = case;
+        let sealed_to = readers.iter().flat_map(|all| all.split(',')).map(str::to_owned).collect();
+        Self { case: id, state, created: time(created), kept_until: kept_until.map(time), sealed_to }
     }
 }
 
@@ -63,6 +66,21 @@ pub(super) struct OneCase {
     #[serde(flatten)]
     case: CaseShown,
     objects: Vec<ObjectShown>,
+    received: Vec<Received>,
+}
+
+/// Something that was received, by its receipt, which the lab has signed.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Received {
+    request: String,
+    /// RFC 3339.
+    received: String,
+    /// As it was sent.
+    bytes: u64,
+    /// As it was sent.
+    sha256: String,
+    /// The program that sent it, as it says itself.
+    program: Option<String>,
 }
 
 /// A case, and what is held of it.
@@ -74,9 +92,15 @@ pub(super) async fn case(
     _: Program,
 ) -> Result<Json<OneCase>, Refused> {
     let case = cases::find(&lab, &id).await?.into();
+    let mut received = Vec::new();
+    for (upload, receipt) in cases::receipts(&lab, &id).await? {
+        let program = cases::program(&lab, &upload).await?;
+        let Receipt { request, bytes, sha256, .. } = receipt;
+        received.push(Received { request, received: time(receipt.received), bytes, sha256, program });
+    }
     let objects = cases::objects(&lab, &id).await?;
     let objects = objects.into_iter().map(|object| ObjectShown { kind: object.kind, bytes: object.bytes });
-    Ok(Json(OneCase { case, objects: objects.collect() }))
+    Ok(Json(OneCase { case, objects: objects.collect(), received }))
 }
 
 /// Why.
