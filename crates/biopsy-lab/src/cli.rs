@@ -209,7 +209,7 @@ pub(crate) enum ReadersCommand {
     Set {
         /// Public keys of age (`age1...`): `age-keygen -o KEYFILE` prints one.
         #[arg(value_name = "KEY", required = true)]
-        keys: Vec<Recipient>,
+        readers: Vec<Recipient>,
     },
     /// Seal new cases to keys that the lab has, so that it reads and analyses them.
     Clear,
@@ -302,7 +302,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
             let keys = sealed::readers_of_new(&lab).await?;
             print(&keys.iter().map(|key| format!("{key}\n")).collect::<String>())
         }
-        Command::Readers(ReadersCommand::Set { keys }) => sealed::set(&lab, &keys, &operator()).await,
+        Command::Readers(ReadersCommand::Set { readers }) => sealed::set(&lab, &readers, &operator()).await,
         Command::Readers(ReadersCommand::Clear) => sealed::set(&lab, &[], &operator()).await,
         Command::Query(args) => query::run(&lab, &args, &operator()).await,
         Command::Log => match audit::check(&lab.store).await? {
@@ -469,5 +469,50 @@ fn print(text: &str) -> Result<(), LabError> {
             Err(LabError::Io { what: "write", path: PathBuf::from("standard output"), source: error })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names of a command's own arguments must not be those of all commands: only parsing finds that out.
+    #[test]
+    fn each_command_can_be_typed() {
+        let key = biopsy_seal::Identity::generate().recipient().to_string();
+        let login = "--address https://lab --oidc-issuer https://p --oidc-client c --oidc-role a=b=lead --oidc-role c=auditor";
+        for line in [
+            "serve --webhook https://x --webhook-private --program p --workers 0",
+            &format!("serve {login} --oidc-secret-file s --oidc-claim a.b --oidc-scope g --oidc-name n"),
+            "work --workers 2",
+            "request new --case 1 --recipe slow --for 3m --target t --address https://lab",
+            "request revoke x",
+            "case list",
+            "case show 1 --json",
+            "case open 1 heap --holders T",
+            "case delete 1 --reason r -o c.json",
+            "person list",
+            "person invite a --role lead --role auditor --address https://lab",
+            "person remove a",
+            "token list",
+            "token new a --role analyst --days 3",
+            "token revoke a",
+            "readers list",
+            &format!("readers set {key} {key}"),
+            "readers clear",
+            "log",
+        ] {
+            let words = ["biopsy-lab", "--data", "d", "--keys", "k"].into_iter().chain(line.split(' '));
+            let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert_eq!(cli.keys.as_deref(), Some(std::path::Path::new("k")), "{line}");
+        }
+        for line in
+            ["serve --oidc-issuer https://p", "serve --oidc-role x", "readers set", "readers set age1x"]
+        {
+            assert!(
+                Cli::try_parse_from(["biopsy-lab"].into_iter().chain(line.split(' '))).is_err(),
+                "{line}"
+            );
+        }
     }
 }

@@ -70,7 +70,7 @@ pub async fn create(lab: &Lab, new: &NewRequest, who: &str) -> Result<Link, LabE
     .bind(now())
     .execute(&mut *within)
     .await?;
-    let detail = format!("{} {}", request.id, request.recipe.kind.name());
+    let detail = format!("request {} for `{}`", request.id, request.recipe.kind.name());
     audit::write(&mut within, Entry { who, what: "asked", of: &case.id, detail: &detail }).await?;
     within.commit().await?;
     Ok(link)
@@ -113,6 +113,8 @@ pub struct Made {
     pub state: String,
     /// 1: somebody has begun to send.
     pub redeemed: i64,
+    /// 1: it was answered, and there is a receipt.
+    pub received: i64,
     /// Until when it is good for beginning.
     pub expires: i64,
     /// When it was made.
@@ -120,10 +122,11 @@ pub struct Made {
 }
 
 impl Made {
-    /// `open`, `taken up`, `over` or `revoked`.
+    /// `open`, `taken up`, `answered`, `over` or `revoked`.
     #[must_use]
     pub fn state_in_words(&self) -> &'static str {
         match (self.state.as_str(), self.redeemed != 0, self.expires > now()) {
+            _ if self.received != 0 => "answered",
             (_, true, _) => "taken up",
             ("open", false, true) => "open",
             ("open", false, false) => "over",
@@ -147,7 +150,9 @@ pub fn command(kind: Kind, link: &str) -> String {
 /// The database refuses.
 pub async fn all(lab: &Lab) -> Result<Vec<Made>, LabError> {
     let made = sqlx::query_as(
-        "SELECT id, case_id, state, CASE WHEN redeemer IS NULL THEN 0 ELSE 1 END AS redeemed, expires, created FROM requests ORDER BY created DESC, id",
+        "SELECT id, case_id, state, CASE WHEN redeemer IS NULL THEN 0 ELSE 1 END AS redeemed,
+         CASE WHEN EXISTS (SELECT 1 FROM uploads u WHERE u.request_id = requests.id AND u.receipt IS NOT NULL) THEN 1 ELSE 0 END AS received,
+         expires, created FROM requests ORDER BY created DESC, id",
     );
     Ok(made.fetch_all(lab.store.pool()).await?)
 }

@@ -172,8 +172,8 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
         .bind(&case.id)
         .execute(&mut *within)
         .await?;
-    audit::write(&mut within, Entry { who: "lab", what: "analysed", of: &case.id, detail: &job.upload_id })
-        .await?;
+    let detail = format!("upload {}", job.upload_id);
+    audit::write(&mut within, Entry { who: "lab", what: "analysed", of: &case.id, detail: &detail }).await?;
     notices::put(&mut within, "analysis.completed", &case.id, 0).await?;
     within.commit().await?;
     Ok(())

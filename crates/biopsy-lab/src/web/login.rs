@@ -158,12 +158,14 @@ async fn invitation(lab: &Lab, word: &str, told: Option<&str>) -> Result<Respons
     let body = format!(
         "<h1>Welcome, {}</h1>{told_text}<p>Scan this with your authenticator app, or type it there: <code>{}</code></p>\
          <div class=\"picture\" role=\"img\" aria-label=\"QR code of the same\">{picture}</div>\
-         <form class=\"tall\" method=\"post\"><label for=\"password\">A password</label>\
+         <form class=\"tall\" method=\"post\"><input name=\"name\" value=\"{}\" autocomplete=\"username\" readonly hidden>\
+         <label for=\"password\">A password</label>\
          <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"new-password\" minlength=\"{}\" required>\
          <label for=\"code\">The six digits it shows</label><input id=\"code\" name=\"code\" inputmode=\"numeric\" autocomplete=\"one-time-code\" required>\
          <button>Accept</button></form>",
         escape(&found.person),
         escape(&found.second.typed()),
+        escape(&found.person),
         password::SHORTEST,
     );
     let status = if told.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };

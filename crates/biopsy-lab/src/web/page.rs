@@ -16,7 +16,7 @@ th{color:var(--dim);font-weight:500}code,pre{font:14px/1.5 ui-monospace,monospac
 overflow-wrap:anywhere;white-space:pre-wrap}iframe{width:100%;height:75vh;border:1px solid var(--line);border-radius:6px}\
 form.tall{display:grid;grid-template-columns:max-content minmax(0,30rem);gap:.5rem 1rem;align-items:baseline}form.tall button{grid-column:2;justify-self:start}\
 form.row{display:flex;flex-wrap:wrap;gap:.6rem 1rem;align-items:baseline}input,select,button{font:inherit;padding:.25rem .5rem}fieldset{border:1px solid var(--line);border-radius:6px}\
-a.button{display:inline-block;border:1px solid var(--accent);border-radius:6px;padding:.35rem .9rem;text-decoration:none}time,th{white-space:nowrap}.drop{border:2px dashed var(--line);border-radius:6px;padding:1.2rem;margin:1rem 0}progress{width:100%}td{overflow-wrap:anywhere}.note{color:var(--dim)}.bad{color:#c0262d}@media(prefers-color-scheme:dark){.bad{color:#ff8080}}.picture svg{background:#fff;border-radius:6px}\
+a.button{display:inline-block;border:1px solid var(--accent);border-radius:6px;padding:.35rem .9rem;text-decoration:none}time,th{white-space:nowrap}.drop{border:2px dashed var(--line);border-radius:6px;padding:1.2rem;margin:1rem 0}progress{width:100%}td{overflow-wrap:break-word}td:last-child{overflow-wrap:anywhere}.note{color:var(--dim)}.bad{color:#c0262d}@media(prefers-color-scheme:dark){.bad{color:#ff8080}}.picture svg{background:#fff;border-radius:6px}\
 @media(max-width:40rem){form.tall{grid-template-columns:1fr}form.tall button{grid-column:1}nav{flex-wrap:wrap}}";
 
 /// A page for anybody.

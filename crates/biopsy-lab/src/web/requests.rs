@@ -24,7 +24,7 @@ pub(super) async fn list(
     let mut rows = String::new();
     for one in requests::all(&lab).await? {
         let (id, case) = (escape(&one.id), escape(&one.case_id));
-        let is_open = one.state == "open" && one.expires > now();
+        let is_open = one.state == "open" && one.received == 0 && one.expires > now();
         let state = one.state_in_words();
         let end = match is_open {
             true => format!(

@@ -122,6 +122,7 @@ fn signature(signature: &dump::Signature) -> Signature {
         made_from: signature.made_from.word().to_owned(),
         how: signature.how(),
         socorro: signature.socorro.clone(),
+        coarse: signature.is_coarse(),
         frames: signature.frames.iter().map(frame).collect(),
     }
 }

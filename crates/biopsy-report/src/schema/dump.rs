@@ -64,6 +64,9 @@ pub struct Signature {
     /// What the rules of Mozilla's Socorro alone give, where that is another text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socorro: Option<String>,
+    /// Crashes in different functions have the same: none that it names is known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub coarse: bool,
     /// Frames that were looked at, the innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<SignatureFrame>,

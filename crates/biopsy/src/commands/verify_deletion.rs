@@ -40,7 +40,11 @@ pub(crate) fn verify_deletion(args: &VerifyDeletionArgs) -> Result<Code, Failure
         let [name, kind, result] = [&place.name, &place.kind, &place.result].map(|text| printable(text));
         text.push_str(&format!("{name} ({kind}): {result}\n"));
     }
-    text.push_str(&format!("read {} times before\n", certificate.reads.len()));
+    text.push_str(&match certificate.reads.len() {
+        0 => "read by nobody before\n".to_owned(),
+        1 => "read once before\n".to_owned(),
+        times => format!("read {times} times before\n"),
+    });
     for read in &certificate.reads {
         text.push_str(&format!(
             "  {} {}: {}\n",

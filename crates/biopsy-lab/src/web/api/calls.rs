@@ -179,7 +179,7 @@ pub(super) async fn certificate(
 pub(super) struct RequestShown {
     id: String,
     case: String,
-    /// `open`, `taken up`, `over` or `revoked`.
+    /// `open`, `taken up`, `answered`, `over` or `revoked`.
     state: &'static str,
     /// RFC 3339.
     created: String,
