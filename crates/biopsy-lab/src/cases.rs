@@ -7,7 +7,7 @@ use sqlx::{Any, Transaction};
 use crate::audit::{self, Entry};
 use crate::error::LabError;
 use crate::place::{Lab, now};
-use crate::sealed;
+use crate::readers;
 
 /// A case.
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -64,7 +64,7 @@ impl Case {
     /// The database was changed.
     pub fn sealed_to(&self) -> Result<Vec<Recipient>, LabError> {
         match &self.readers {
-            Some(readers) => sealed::split(readers),
+            Some(readers) => readers::split(readers),
             None => Ok(vec![self.recipient()?]),
         }
     }
@@ -165,7 +165,8 @@ pub(crate) async fn find_or_make(
         created: now(),
         kept_until: None,
         certificate: None,
-        readers: Some(sealed::joined(&sealed::setting(within).await?)).filter(|readers| !readers.is_empty()),
+        readers: Some(readers::joined(&readers::setting(within).await?))
+            .filter(|readers| !readers.is_empty()),
     };
     sqlx::query("INSERT INTO cases (id, key, wrap, state, created) VALUES ($1, $2, $3, $4, $5)")
         .bind(&case.id)

@@ -16,7 +16,7 @@ use biopsy_lab::people::{self, Role, Roles};
 use biopsy_lab::requests::{self, NewRequest};
 use biopsy_lab::serve::{self, Serving, serve};
 use biopsy_lab::web::Program;
-use biopsy_lab::{Elsewhere, Lab, LabError, audit, cases, delete, open, sealed};
+use biopsy_lab::{Elsewhere, Lab, LabError, audit, cases, delete, open, readers};
 use biopsy_seal::Recipient;
 use biopsy_terminal::out;
 use clap::{Args, Parser, Subcommand};
@@ -299,11 +299,11 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
             people::token::revoke(&lab, &name, &operator()).await
         }
         Command::Readers(ReadersCommand::List) => {
-            let keys = sealed::readers_of_new(&lab).await?;
+            let keys = readers::readers_of_new(&lab).await?;
             print(&keys.iter().map(|key| format!("{key}\n")).collect::<String>())
         }
-        Command::Readers(ReadersCommand::Set { readers }) => sealed::set(&lab, &readers, &operator()).await,
-        Command::Readers(ReadersCommand::Clear) => sealed::set(&lab, &[], &operator()).await,
+        Command::Readers(ReadersCommand::Set { readers }) => readers::set(&lab, &readers, &operator()).await,
+        Command::Readers(ReadersCommand::Clear) => readers::set(&lab, &[], &operator()).await,
         Command::Query(args) => query::run(&lab, &args, &operator()).await,
         Command::Log => match audit::check(&lab.store).await? {
             Ok(lines) => print(&format!("{lines} lines, each as it was written\n")),

@@ -27,6 +27,7 @@ pub mod notices;
 pub mod open;
 pub mod people;
 pub mod place;
+pub mod readers;
 pub mod requests;
 pub mod sealed;
 pub mod serve;

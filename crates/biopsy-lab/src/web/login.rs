@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::page::{bare, escape};
 use super::provider::Known;
-use super::visitor::{COOKIE, Denied, is_of_our_pages, word};
+use super::visitor::{Denied, is_of_our_pages, session_cookie, word};
 use crate::people::{invite, login, password, session};
 use crate::place::Lab;
 
@@ -88,18 +88,6 @@ pub(super) async fn log_in(
 /// Sets the cookie, or takes it away, and leads on.
 fn with_cookie(headers: &HeaderMap, word: &str, to: &str) -> Response {
     ([(header::SET_COOKIE, session_cookie(headers, word))], Redirect::to(to)).into_response()
-}
-
-/// A proxy that speaks https says so; without one the lab is on this machine alone.
-pub(super) fn is_by_https(headers: &HeaderMap) -> bool {
-    headers.get("x-forwarded-proto").is_some_and(|value| value == "https")
-}
-
-/// The cookie of a session; without a word, its end.
-pub(super) fn session_cookie(headers: &HeaderMap, word: &str) -> String {
-    let secure = if is_by_https(headers) { "; Secure" } else { "" };
-    let age = if word.is_empty() { "; Max-Age=0" } else { "" };
-    format!("{COOKIE}={word}; HttpOnly; SameSite=Strict; Path=/{secure}{age}")
 }
 
 /// `POST /logout`

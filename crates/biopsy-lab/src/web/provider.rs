@@ -8,9 +8,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
-use super::login::{is_by_https, session_cookie};
 use super::page::{bare, escape};
-use super::visitor::{Denied, cookie};
+use super::visitor::{Denied, cookie, is_by_https, session_cookie};
 use crate::error::in_words;
 use crate::people::provider::{Attempt, GOOD_FOR, Provider, Refused, enter};
 use crate::place::Lab;

@@ -11,8 +11,8 @@ use super::visitor::{Denied, Visitor};
 use crate::error::LabError;
 use crate::people::Right;
 use crate::place::{Lab, now};
+use crate::readers;
 use crate::requests::{self, NewRequest};
-use crate::sealed;
 
 /// `GET /requests`
 pub(super) async fn list(
@@ -39,7 +39,7 @@ pub(super) async fn list(
         ));
     }
     let address = escape(&address(&headers));
-    let readers = sealed::readers_of_new(&lab).await?;
+    let readers = readers::readers_of_new(&lab).await?;
     let who = match readers.is_empty() {
         true => String::new(),
         false => format!(

@@ -11,7 +11,7 @@ use crate::people::{Right, Roles, session};
 use crate::place::Lab;
 
 /// The cookie of a session.
-pub(super) const COOKIE: &str = "biopsy-lab";
+const COOKIE: &str = "biopsy-lab";
 
 /// Somebody who is logged in.
 #[derive(Debug)]
@@ -64,6 +64,18 @@ impl FromRequestParts<Lab> for Visitor {
 /// The word of the session that is in the cookie.
 pub(super) fn word(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, COOKIE)
+}
+
+/// A proxy that speaks https says so; without one the lab is on this machine alone.
+pub(super) fn is_by_https(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|value| value == "https")
+}
+
+/// The cookie of a session; without a word, its end.
+pub(super) fn session_cookie(headers: &HeaderMap, word: &str) -> String {
+    let secure = if is_by_https(headers) { "; Secure" } else { "" };
+    let age = if word.is_empty() { "; Max-Age=0" } else { "" };
+    format!("{COOKIE}={word}; HttpOnly; SameSite=Strict; Path=/{secure}{age}")
 }
 
 /// What is in a cookie of this name.

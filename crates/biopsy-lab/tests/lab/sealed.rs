@@ -8,7 +8,7 @@ use biopsy_deliver::fetch::{Fetch, FetchError};
 use biopsy_deliver::state::State;
 use biopsy_lab::people::{Role, Roles, token};
 use biopsy_lab::store::Store;
-use biopsy_lab::{LabError, cases, delete, open, sealed, work};
+use biopsy_lab::{LabError, cases, delete, open, readers, work};
 use biopsy_seal::{Identity, SealedFile, UnsealError};
 
 use crate::back_ends;
@@ -22,7 +22,7 @@ fn sealing() -> (Running, [Identity; 2]) {
     let running = Running::start();
     let own = [Identity::generate(), Identity::generate()];
     let readers = own.each_ref().map(Identity::recipient);
-    running.wait_for(sealed::set(&running.lab, &readers, "test")).unwrap();
+    running.wait_for(readers::set(&running.lab, &readers, "test")).unwrap();
     (running, own)
 }
 
@@ -127,7 +127,7 @@ fn whoever_has_a_key_and_may_read_fetches_it_as_it_was_sent() {
     assert_eq!(refused(fetch("4711", &asker, "x")).0, 403);
     assert_eq!(refused(fetch("4711", "none", "x")).0, 401);
     assert_eq!(refused(fetch("none", &reader, "x")).0, 404);
-    running.wait_for(sealed::set(lab, &[], "test")).unwrap();
+    running.wait_for(readers::set(lab, &[], "test")).unwrap();
     let link = running.ask("4712");
     assert_eq!(refused(fetch("4712", &reader, "x")).0, 400);
     // A case that is there stays as it is, and a new one is the lab's to read.
