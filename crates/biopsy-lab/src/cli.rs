@@ -45,7 +45,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Take in what customers send, analyse it, tell others.
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Only analyse what arrives: another process for the same database and storage.
     Work {
         /// Analyses at once.
@@ -255,7 +255,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
     let elsewhere = Elsewhere { database: cli.database, storage: cli.storage };
     let lab = Lab::open_with(&cli.data, cli.keys.as_deref(), &elsewhere).await?;
     match cli.command {
-        Command::Serve(args) => serve_until_asked(lab, args).await,
+        Command::Serve(args) => serve_until_asked(lab, *args).await,
         Command::Work { workers } => {
             serve::begin_work(&lab, workers.clamp(1, 64));
             until_asked().await

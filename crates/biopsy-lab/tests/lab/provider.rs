@@ -26,6 +26,9 @@ struct Vouching {
     inside: Arc<Mutex<Inside>>,
 }
 
+/// What a provider that lies does to a token.
+type Spoil = fn(String, &EcdsaKeyPair) -> String;
+
 /// How it behaves.
 struct Inside {
     key: EcdsaKeyPair,
@@ -37,7 +40,7 @@ struct Inside {
     header_put: Value,
     claims_put: Value,
     /// What becomes of the token.
-    spoil: fn(String, &EcdsaKeyPair) -> String,
+    spoil: Spoil,
     /// What it calls itself.
     issuer: Option<String>,
     exchanges: usize,
@@ -359,7 +362,7 @@ fn a_provider_that_lies_lets_nobody_in() {
         refused(&header.to_string());
     }
     vouching.set(|inside| inside.header_put = json!({}));
-    let spoils: [(&str, fn(String, &EcdsaKeyPair) -> String); 4] = [
+    let spoils: [(&str, Spoil); 4] = [
         ("no signature, and says so", |token, _| {
             let body = token.split('.').nth(1).unwrap();
             format!("{}.{body}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#))
