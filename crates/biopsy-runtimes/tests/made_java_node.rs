@@ -32,6 +32,28 @@ fn a_thread_of_java_is_read() {
 }
 
 #[test]
+fn a_signal_that_interrupted_java_leads_to_its_frames() {
+    let (mut image, places) = java_image(5);
+    (0..3).for_each(|word| image.word(places.anchor + 8 * word, 0));
+    assert_eq!(only(&runtime(&image)).frames.len(), 0, "it runs, and is not in code of Java");
+    // What the kernel put onto the stack: r8 to rcx, then stack pointer, instruction, flags, selectors.
+    let context = places.third_frame - 3 * 96 + 8;
+    let interpreter = 0x5000_0008;
+    for (at, value) in
+        [(10, places.third_frame), (15, places.third_frame - 80), (16, interpreter), (17, 0x246)]
+    {
+        image.word(context + 8 * at, value);
+    }
+    assert_eq!(only(&runtime(&image)).frames.len(), 0, "not of code of a user");
+    image.word(context + 8 * 18, 0x002b_0000_0000_0033);
+    let found = runtime(&image);
+    assert_eq!(only(&found).frames.len(), 3, "the third and those above");
+    // A stack pointer below the context is not that of who was interrupted.
+    image.word(context + 8 * 15, context - 8);
+    assert_eq!(only(&runtime(&image)).frames.len(), 0);
+}
+
+#[test]
 fn a_thread_of_node_is_read() {
     let runtime = runtime(&node_image(3).0);
     assert_eq!((runtime.kind, runtime.version.as_deref()), (RuntimeKind::Node, Some("22 (V8 12.4.254.21)")));

@@ -174,3 +174,22 @@ fn an_event_loop_that_waits_has_no_frames_and_says_so() {
     });
     assert!(waits);
 }
+
+#[test]
+fn a_worker_that_waits_to_be_notified_says_so() {
+    if !there() {
+        return;
+    }
+    let target = start(Path::new("node"), &["worker"]);
+    target.ready_line();
+    let waits = |strand: &Strand| {
+        let wait = strand.wait.as_ref().filter(|wait| wait.reason == "Atomics.wait");
+        wait.is_some_and(|wait| wait.kind == WaitKind::Condition && !wait.ends_by_itself)
+            && strand.frames.iter().any(|frame| &*frame.function == "rest")
+    };
+    let found = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        runtime(target.pid(), RuntimeKind::Node).strands.iter().any(waits)
+    });
+    assert!(found, "{:#?}", runtime(target.pid(), RuntimeKind::Node).strands);
+}

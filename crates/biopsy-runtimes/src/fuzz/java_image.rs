@@ -85,6 +85,8 @@ pub struct JavaPlaces {
     pub fields: u64,
     /// Frame pointer of the third frame; frames are 96 bytes, and those above have higher addresses.
     pub third_frame: u64,
+    /// Where the thread left Java: stack pointer, frame pointer, address. All zero while it runs Java.
+    pub anchor: u64,
 }
 
 /// A process with so many frames on its stack, and where things are in it.
@@ -181,6 +183,7 @@ fn objects(data: &mut Data, places: &mut JavaPlaces, top: u64) -> Vec<(&'static 
     let sp = STACK + 8;
     let thread =
         data.words(&[0, sp, STACK + FRAME, INTERPRETER + 8, os_thread, top, top - STACK, monitor, 0]);
+    places.anchor = thread + 8;
     data.set(monitor + 8, thread);
     let array = data.words(&[thread]);
     places.thread_count = data.words(&[1, array]);

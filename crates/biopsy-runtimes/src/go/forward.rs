@@ -35,6 +35,8 @@ const BRANCHES: usize = 128;
 const LONGEST: usize = 15;
 /// An address that nothing has.
 const FRESH: u64 = 0xffff_8000_0000_0000;
+/// Stands for all locks whose address is not known.
+pub(super) const UNKNOWN: u64 = u64::MAX;
 /// Cases of a `select`, and the size of one.
 const CASES: u64 = 64;
 const CASE: u64 = 16;
@@ -331,20 +333,21 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
             }
             Mnemonic::Xadd if instruction.op0_kind() == OpKind::Memory => {
                 let change = self.operand(way, instruction, 1).map(|change| (change as u32).cast_signed());
-                if let (Some(at), Some(change @ (1 | -1))) = (way.address(instruction), change) {
+                if let Some(change @ (1 | -1)) = change {
+                    let at = way.address(instruction);
                     // Which of the two it is is known by who waits for it.
                     if change == -1 {
-                        way.note(Some(at), Mode::Mutex, 1, ahead);
+                        way.note(at, Mode::Mutex, 1, ahead);
                     }
-                    way.note(at.checked_sub(READERS), Mode::Read, -change, ahead);
+                    way.note(at.and_then(|at| at.checked_sub(READERS)), Mode::Read, -change, ahead);
                 }
                 way.set(instruction.op1_register(), None);
             }
             Mnemonic::Cmpxchg if instruction.op0_kind() == OpKind::Memory => {
                 let takes = self.operand(way, instruction, 1).map(|value| value as u32) == Some(1)
                     && way.get(Register::RAX).map(|value| value as u32) == Some(0);
-                if let Some(at) = way.address(instruction).filter(|_| takes) {
-                    way.note(Some(at), Mode::Mutex, -1, ahead);
+                if takes {
+                    way.note(way.address(instruction), Mode::Mutex, -1, ahead);
                 }
                 way.set(Register::RAX, None);
             }
@@ -469,7 +472,7 @@ impl Way {
     }
 
     fn note(&mut self, lock: Option<u64>, mode: Mode, change: i32, ahead: &mut Ahead) {
-        let Some(lock) = lock else { return };
+        let lock = lock.unwrap_or(UNKNOWN);
         let sum = self.sums.entry((lock, mode)).or_default();
         *sum = sum.saturating_add(change);
         if let Ok(held) = u32::try_from(*sum)

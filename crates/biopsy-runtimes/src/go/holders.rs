@@ -6,10 +6,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::forward::{Mode, Walker};
+use super::forward::{Found, Mode, UNKNOWN, Walker, is_of_program};
 use super::goroutine::{Goroutine, Place};
 use super::layout::Layout;
-use crate::{Confidence, Holder, Memory, Owner, Strand, StrandFrame, StrandId, WaitKind};
+use crate::{Confidence, Holder, Memory, Owner, Strand, StrandFrame, StrandId, StrandState, WaitKind};
 
 /// Deferred calls of a goroutine that are followed.
 const DEFERRED: usize = 256;
@@ -24,19 +24,22 @@ const LOCK: u64 = 24;
 /// `runtime._defer`.
 const DEFER_SP: u64 = 8;
 const DEFER_FUNCTION: u64 = 24;
+/// With more goroutines it is not asked whether nobody has a lock.
+const GOROUTINES: usize = 5_000;
 /// Bit of `sync.Mutex` that is set while somebody has it.
 const LOCKED: u32 = 1;
 
 /// Who has a lock: number of the goroutine, frame.
 type Site = (usize, Option<usize>);
 
-/// Fills in the owners of all locks that are waited for. `strands`: of the same goroutines.
+/// Fills in the owners of all locks that are waited for. `strands`: of the same goroutines; `are_all`: there are no others.
 pub(super) fn find(
     memory: &Memory<'_>,
     layout: &Layout,
     walker: &Walker<'_, '_, '_>,
     goroutines: &[Goroutine],
     strands: &mut [Strand],
+    are_all: bool,
 ) -> Result<(), &'static str> {
     let wanted = wanted(memory, strands);
     if wanted.is_empty() {
@@ -58,7 +61,8 @@ pub(super) fn find(
                 continue;
             }
             *done = true;
-            for (key, site) in held_by(memory, layout, walker, goroutine, strand) {
+            let (held, _) = held_by(memory, layout, walker, goroutine, strand, false);
+            for (key, site) in held {
                 if wanted.contains_key(&key.0) {
                     sites.entry(key).or_default().push((number, site));
                 }
@@ -70,7 +74,49 @@ pub(super) fn find(
         }
     }
     name(&wanted, &sites, strands);
+    let left: FxHashSet<u64> =
+        locks.into_iter().filter(|lock| !modes().any(|mode| sites.contains_key(&(*lock, mode)))).collect();
+    if are_all && strands.len() <= GOROUTINES {
+        nobody(memory, layout, walker, goroutines, strands, left);
+    }
     Ok(())
+}
+
+/// Says of locks without a holder that nobody is left who would let go of them: no goroutine comes to that by the code ahead of it, with all
+/// functions of the program that it calls, and none could that was not followed.
+fn nobody(
+    memory: &Memory<'_>,
+    layout: &Layout,
+    walker: &Walker<'_, '_, '_>,
+    goroutines: &[Goroutine],
+    strands: &mut [Strand],
+    mut left: FxHashSet<u64>,
+) {
+    for (goroutine, strand) in goroutines.iter().zip(strands.iter()).filter(|(_, strand)| !strand.of_runtime)
+    {
+        if left.is_empty() || strand.cut || strand.state == StrandState::NotKnown {
+            return;
+        }
+        let (held, lost) = held_by(memory, layout, walker, goroutine, strand, true);
+        // One at an address that is not known may be any; who waits lets go of what it waits for.
+        if lost || walker.is_exhausted() || held.iter().any(|((lock, _), _)| *lock == UNKNOWN) {
+            return;
+        }
+        for ((lock, _), _) in held {
+            left.remove(&lock);
+        }
+    }
+    let wants = |strand: &Strand| {
+        let outside = strand.frames.iter().find(|frame| !is_of_library(frame));
+        outside.is_some_and(|frame| is_of_program(&frame.function))
+    };
+    for strand in strands.iter_mut().filter(|strand| wants(strand)) {
+        let Some(wait) = &mut strand.wait else { continue };
+        let lock = wait.address.filter(|lock| left.contains(lock));
+        if lock.is_some() && wait.kind.is_held() && wait.owners.is_empty() {
+            wait.nobody = Some("no goroutine comes to let go of it by the code ahead of it".to_owned());
+        }
+    }
 }
 
 fn modes() -> impl Iterator<Item = Mode> {
@@ -109,17 +155,21 @@ fn refers(memory: &Memory<'_>, goroutine: &Goroutine, locks: &[u64]) -> bool {
     })
 }
 
-/// The locks that a goroutine has, and in which frame.
+/// The locks that a goroutine has, and in which frame; and whether code was left out. `follows`: through functions of the program too.
 fn held_by(
     memory: &Memory<'_>,
     layout: &Layout,
     walker: &Walker<'_, '_, '_>,
     goroutine: &Goroutine,
     strand: &Strand,
-) -> Vec<((u64, Mode), Option<usize>)> {
+    follows: bool,
+) -> (Vec<((u64, Mode), Option<usize>)>, bool) {
     let mut sums: FxHashMap<(u64, Mode), (u32, Option<usize>)> = FxHashMap::default();
-    let mut add = |ahead: super::forward::Ahead, frame: Option<usize>| {
-        for (key, count) in ahead {
+    let mut lost = false;
+    let mut add = |found: Found, frame: Option<usize>, own: bool| {
+        lost |= found.lost;
+        // What a library lets go of at an address that is not known is its own.
+        for (key, count) in found.held.into_iter().filter(|((lock, _), _)| own || *lock != UNKNOWN) {
             let (sum, first) = sums.entry(key).or_insert((0, frame));
             *sum = sum.saturating_add(count);
             // The outermost: where it was taken.
@@ -135,14 +185,15 @@ fn held_by(
             continue;
         };
         if !is_of_library(frame) && !inner_is_condition {
-            add(walker.ahead(Place { pc: address.0, sp: sp.0 }, None, false).held, Some(number));
+            let found = walker.ahead(Place { pc: address.0, sp: sp.0 }, None, follows);
+            add(found, Some(number), is_of_program(&frame.function));
         }
         inner_is_condition = is_condition;
     }
     for deferred in deferred(memory, layout, goroutine) {
         let frame =
             strand.frames.iter().position(|frame| !frame.inlined && frame.sp.map(|sp| sp.0) == deferred.sp);
-        add(walker.ahead(deferred.start, Some(deferred.closure), false).held, frame);
+        add(walker.ahead(deferred.start, Some(deferred.closure), follows), frame, true);
     }
     let own = strand.wait.as_ref().and_then(|wait| {
         let mode = match wait.kind {
@@ -153,8 +204,11 @@ fn held_by(
         };
         Some((wait.address?, mode))
     });
+    // Where it lets go of what it waits for, the address may not be known.
+    let own =
+        own.map(|(lock, mode)| if sums.contains_key(&(lock, mode)) { (lock, mode) } else { (UNKNOWN, mode) });
     let held = sums.into_iter().filter(|(key, (sum, _))| *sum > u32::from(own == Some(*key)));
-    held.map(|(key, (_, frame))| (key, frame)).collect()
+    (held.map(|(key, (_, frame))| (key, frame)).collect(), lost)
 }
 
 /// A call that a goroutine has deferred.

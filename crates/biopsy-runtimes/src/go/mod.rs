@@ -149,13 +149,14 @@ impl Reader<'_, '_> {
             found.strands.push(strand);
         }
         let walker = forward::Walker::new(self.memory, &self.functions, self.limits.instructions);
-        let named = holders::find(self.memory, &self.layout, &walker, &goroutines, &mut found.strands);
+        // With some of them missing nobody is the last one.
+        let are_all = unread == 0 && found.total == found.strands.len() as u64;
+        let (memory, layout) = (self.memory, &self.layout);
+        let named = holders::find(memory, layout, &walker, &goroutines, &mut found.strands, are_all);
         if let Err(warning) = named {
             found.warn(warning);
         }
-        // With some of them missing nobody is the last one.
-        if unread == 0 && found.total == found.strands.len() as u64 {
-            let (memory, layout) = (self.memory, &self.layout);
+        if are_all {
             helpers::find(memory, layout, &self.functions, &walker, &goroutines, &mut found.strands);
         }
         if unread > 0 {

@@ -182,7 +182,8 @@ impl Walker<'_> {
         }
     }
 
-    fn is_code(&self, pc: u64) -> bool {
+    /// There is code of Java, or of the virtual machine's own making, at the address.
+    pub(super) fn is_code(&self, pc: u64) -> bool {
         self.code.is_interpreter(pc) || self.code.contains(pc) && self.code.blob(pc).is_some()
     }
 }

@@ -59,6 +59,11 @@ const OF_RUNTIME: [&str; 12] = [
     "Sweeper thread",
 ];
 
+/// Bytes of stack that a handler of a signal may use: the virtual machine's own writes its report in there.
+const HANDLER_STACK: u64 = 256 << 10;
+/// `r8` to `r15`, `rdi`, `rsi`, `rbp`, `rbx`, `rdx`, `rax`, `rcx`, `rsp`, `rip`, flags, selectors.
+const CONTEXT_WORDS: usize = 19;
+
 /// The call of a carrier that the frames of a virtual thread are on top of.
 const ENTERED: &str = "jdk.internal.vm.Continuation.enterSpecial";
 
@@ -119,7 +124,7 @@ fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
         strand.tid = thread.tid;
         strand.name = thread.object.and_then(|object| vm.thread_name(object));
         strand.of_runtime = strand.name.as_deref().is_some_and(is_of_runtime);
-        strand.state = state(thread, in_java, wait.is_some());
+        strand.state = state(thread, in_java && wait.is_none(), wait.is_some());
         strand.cut = walk.cut;
         strand.pool = pools.of_thread(number);
         strand.wait = wait;
@@ -200,10 +205,40 @@ fn walk(
     let Some(registers) = registers else { return (Walk::default(), false) };
     let from =
         Registers { pc: registers.rip, sp: registers.rsp, fp: registers.rbp, byte_code: Some(registers.r13) };
-    if !walker.code.contains(from.pc) {
-        return (Walk::default(), false);
+    if walker.code.contains(from.pc) {
+        return (walker.walk(from, true, &thread.stack, most), true);
     }
-    (walker.walk(from, true, &thread.stack, most), true)
+    // A handler of a signal runs, on top of the Java code that the signal interrupted.
+    match interrupted(walker, registers.rsp, thread) {
+        Some(from) => (walker.walk(from, true, &thread.stack, most), true),
+        None => (Walk::default(), false),
+    }
+}
+
+/// Where a signal interrupted Java code: the registers that the kernel has put on the thread's stack (`struct sigcontext_64`, in which the
+/// stack pointer is followed by the address of the instruction, the flags, and the selectors of user code and stack).
+fn interrupted(walker: &Walker<'_>, sp: u64, thread: &JavaThread) -> Option<Registers> {
+    if !thread.stack.contains(&sp) {
+        return None;
+    }
+    let length = (thread.stack.end - sp).min(HANDLER_STACK) as usize;
+    let bytes = walker.vm.memory.bytes(sp, length);
+    let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    words.windows(CONTEXT_WORDS).enumerate().find_map(|(at, context)| {
+        let [_, _, _, _, _, byte_code, _, _, _, _, fp, _, _, _, _, to, pc, flags, selectors] = *context
+        else {
+            return None;
+        };
+        let above = thread.stack.contains(&to) && to > sp + 8 * at as u64;
+        // Bit 1 of the flags is always set.
+        let is_user = selectors & 0xffff == 0x33 && flags & 2 != 0 && flags >> 32 == 0;
+        (above && is_user && walker.is_code(pc)).then_some(Registers {
+            pc,
+            sp: to,
+            fp,
+            byte_code: Some(byte_code),
+        })
+    })
 }
 
 fn state(thread: &JavaThread, in_java: bool, waits: bool) -> StrandState {

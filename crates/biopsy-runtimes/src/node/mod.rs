@@ -23,8 +23,8 @@ use biopsy_elf::MappedElf;
 use biopsy_image::{GeneralRegisters, Image, Thread, mapping};
 
 use crate::{
-    Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind, StrandState,
-    StrandWait, WaitKind,
+    Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId, StrandKind,
+    StrandState, StrandWait, WaitKind,
 };
 use frames::Walk;
 use isolate::{Isolate, Place};
@@ -32,6 +32,10 @@ use objects::Objects;
 pub use sampled::{FoundNode, SampledNode, ScriptFrame, find};
 use symbols::{Layout, PROGRAM_HEADERS, Symbols};
 
+/// What a thread that waits to be notified is in.
+const ATOMICS_WAIT: &str = "Atomics.wait";
+/// `futex` of x86-64.
+const FUTEX: u64 = 202;
 /// `epoll_wait` and `epoll_pwait` of x86-64.
 const EVENT_WAITS: [u64; 2] = [232, 281];
 
@@ -141,18 +145,33 @@ fn walk(
     }
 }
 
+/// Of a thread that stands in `Atomics.wait`, which is built in and waits at a futex: until somebody calls `Atomics.notify`.
+fn notified(first: &StrandFrame, registers: &GeneralRegisters) -> Option<StrandWait> {
+    let is_wait = first.file.is_none() && &*first.function == "wait";
+    if !is_wait || registers.system_call() != Some(FUTEX) {
+        return None;
+    }
+    let mut wait = StrandWait::of(WaitKind::Condition, ATOMICS_WAIT);
+    // The time limit of the call.
+    wait.ends_by_itself = registers.r10 != 0;
+    Some(wait)
+}
+
 fn strand(thread: &Thread, isolate: Isolate, registers: &GeneralRegisters, walk: Walk) -> Strand {
     let mut strand = Strand::new(StrandId(thread.tid.0.into()), StrandKind::Thread);
     strand.tid = Some(thread.tid);
     strand.name = thread.name.as_ref().map(|name| String::from_utf8_lossy(name).into_owned());
     let waits_for_events =
         registers.system_call().is_some_and(|number| EVENT_WAITS.contains(&number)) && walk.frames.is_empty();
+    let notified =
+        walk.frames.first().filter(|_| isolate.exit.is_some()).and_then(|first| notified(first, registers));
     strand.state = match () {
-        () if waits_for_events => StrandState::Waiting,
+        () if waits_for_events || notified.is_some() => StrandState::Waiting,
         () if walk.frames.is_empty() || isolate.exit.is_some() => StrandState::Native,
         () => StrandState::Running,
     };
-    strand.wait = waits_for_events.then(|| StrandWait::of(WaitKind::Idle, "the event loop waits for events"));
+    let rests = waits_for_events.then(|| StrandWait::of(WaitKind::Idle, "the event loop waits for events"));
+    strand.wait = rests.or(notified);
     strand.frames = walk.frames;
     strand.cut = walk.cut;
     strand

@@ -231,3 +231,45 @@ fn what_libraries_do_with_a_lock_is_not_what_the_program_has() {
         assert_eq!(!owners(&program.finish().read(), 9).is_empty(), has_it, "{name} {start}");
     }
 }
+
+#[test]
+fn a_lock_that_no_code_ahead_lets_go_of_is_left_locked() {
+    let nobody = |who: &dyn Fn(&mut Program, u64)| {
+        let mut program = Program::new(24);
+        let lock = program.wanted_mutex(9);
+        who(&mut program, lock);
+        let found = program.finish().read();
+        strand(&found, StrandId(9)).wait.as_ref().expect("it waits").nobody.is_some()
+    };
+    let unlock = |program: &mut Program| program.function("sync.(*Mutex).Unlock", 8);
+    assert!(nobody(&|program, _| drop(calls(program, 2, 0x1000, &[]))));
+    assert!(
+        !nobody(&|program, lock| {
+            // By a function of the program that it calls.
+            let unlock = unlock(program);
+            let close = program.function("main.close", 8);
+            program.image.put(close, &[0x90; CALL as usize]);
+            program.code(close, |code| code.rax(lock).call(unlock).ret());
+            calls(program, 2, 0x1000, &[close]);
+        }),
+        "it will be unlocked further in"
+    );
+    assert!(
+        !nobody(&|program, _| {
+            let unlock = unlock(program);
+            let work = program.function("main.works", 0x18);
+            let pc = program.code(work, |code| code.call(unlock).ret());
+            let go = program.waits(3, &[pc], "sleep");
+            program.goroutine(&go);
+        }),
+        "which one it unlocks is not known"
+    );
+    let library = |program: &mut Program, _: u64| {
+        let unlock = unlock(program);
+        let work = program.function("net/http.(*conn).serve", 0x18);
+        let pc = program.code(work, |code| code.call(unlock).ret());
+        let go = program.waits(3, &[pc], "sleep");
+        program.goroutine(&go);
+    };
+    assert!(nobody(&library), "a library has locks of its own");
+}
