@@ -12,7 +12,7 @@ use crate::findings::finding::Finding;
 use crate::findings::{self, Incident};
 use crate::footprint::FootprintSummary;
 use crate::heap::{Growth, HeapSummary};
-use crate::image::{analyze_opened, join_dumps};
+use crate::image::{Beside, analyze_opened, join_dumps};
 use crate::recorded::Recorded;
 
 /// What all evidence says.
@@ -106,8 +106,10 @@ impl Diagnosis {
                     let pid = dump.opened.image.process().pid;
                     // They are of the moment of the first dump.
                     let peers = if seen.insert(pid) { evidence.peers(pid) } else { None };
+                    let words = evidence.last_words(pid);
+                    let beside = Beside { peers: peers.as_ref(), last_words: &words };
                     let (opened, bytes) = (&dump.opened, dump.file_bytes);
-                    dumps.push(analyze_opened(opened, bytes, roots.to_vec(), redactor, peers.as_ref()));
+                    dumps.push(analyze_opened(opened, bytes, roots.to_vec(), redactor, &beside));
                 }
                 // The others are worth reading.
                 Err(error) if evidence.dumps() > 1 => not_read.push(with_causes(&error)),

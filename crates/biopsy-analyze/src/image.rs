@@ -65,15 +65,24 @@ pub(crate) fn join_dumps(all: Vec<DumpAnalysis>) -> Vec<DumpAnalysis> {
     joined
 }
 
+/// What was recorded beside a dump, where somebody looked.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Beside<'a> {
+    /// What its threads waited for in other processes.
+    pub peers: Option<&'a PeerLook>,
+    /// What it wrote last, redacted.
+    pub last_words: &'a [String],
+}
+
 /// The same of a dump that was opened. `file_bytes`: its size. Without a redactor, texts from the memory of the process are not
-/// shown. `peers`: what its threads waited for in other processes, where somebody looked.
+/// shown.
 #[must_use]
 pub fn analyze_opened(
     opened: &Opened,
     file_bytes: Option<u64>,
     roots: Vec<PathBuf>,
     redactor: Option<&Redactor>,
-    peers: Option<&PeerLook>,
+    beside: &Beside<'_>,
 ) -> DumpAnalysis {
     let redact =
         |text: &str| redactor.map_or_else(String::new, |redactor| redactor.text(text).text.into_owned());
@@ -88,7 +97,8 @@ pub fn analyze_opened(
         command_line,
         redact: redactor.is_some().then_some(&redact),
         heap: true,
-        peers,
+        peers: beside.peers,
+        last_words: beside.last_words,
         ..DumpFacts::of(opened)
     };
     analyze_image(&*opened.image, roots, &facts)

@@ -58,7 +58,7 @@ pub use findings::catalogue::{About, Kind, Said};
 pub use findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 pub use footprint::FootprintSummary;
 pub use heap::{HeapSummary, HeapTypeRow};
-pub use image::{analyze_dump, analyze_image, analyze_opened, join_looks};
+pub use image::{Beside, analyze_dump, analyze_image, analyze_opened, join_looks};
 pub use logs::{LogSummary, LogTopic};
 pub use metrics::{MetricSummary, Notable, NotableKind, Trend};
 pub use recorded::{Recorded, analyze};

@@ -21,8 +21,8 @@ use biopsy_model::capture::Capture;
 use biopsy_model::footprint::Footprint;
 use biopsy_model::peers::PeerLook;
 use biopsy_recording::{
-    BundledMemory, Limits, Location, OpenError, layout, read_footprints, read_header, read_peers,
-    warnings_in_words,
+    BundledMemory, Limits, Location, OpenError, layout, read_footprints, read_header, read_last_words,
+    read_peers, warnings_in_words,
 };
 
 use crate::error::ImportError;
@@ -201,6 +201,15 @@ impl Evidence {
     #[must_use]
     pub fn peers(&self, pid: Pid) -> Option<PeerLook> {
         self.is_recording().then(|| read_peers(&self.location, pid, &Limits::default())).flatten()
+    }
+
+    /// What a dumped process wrote last; empty: nobody looked.
+    #[must_use]
+    pub fn last_words(&self, pid: Pid) -> Vec<String> {
+        if !self.is_recording() {
+            return Vec::new();
+        }
+        read_last_words(&self.location, pid, &Limits::default())
     }
 
     /// What the recording around its dumps says of itself, in words; nothing where there is none.

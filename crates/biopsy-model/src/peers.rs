@@ -57,6 +57,8 @@ pub struct PeerWait {
     /// Bytes that were sent to the other end of a socket and that its process has not read: who waits there for an answer waits for
     /// one to what was not even looked at.
     pub unread: u64,
+    /// And nobody is told of them any more: their process sleeps in an event loop that reports new bytes only.
+    pub missed: bool,
 }
 
 /// What is waited at.
@@ -80,6 +82,8 @@ pub enum PeerObject {
     Semaphore,
     /// A lock in memory that processes share.
     SharedLock,
+    /// A word in memory that processes share, of which it is not known who has it: a semaphore, a condition.
+    SharedWord,
     /// A futex of its own: only a thread of the same process can end that.
     Inside,
 }

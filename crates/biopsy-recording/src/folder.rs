@@ -23,7 +23,8 @@ use serde::Serialize;
 
 use crate::documents::dump::DumpDocument;
 use crate::documents::{
-    footprint, header::Header, look, peers, processes::Process, redaction::Redaction, runtime, warnings,
+    footprint, header::Header, last_words, look, peers, processes::Process, redaction::Redaction, runtime,
+    warnings,
 };
 use crate::error::WriteError;
 use crate::logs::LogWriter;
@@ -300,6 +301,15 @@ impl RecordingFolder {
     /// Writes what the threads of a process waited for in others as `peers/PID.json`. The caller has redacted it.
     pub fn peers(&self, pid: Pid, look: &PeerLook) -> Result<(), WriteError> {
         self.write_json(&layout::peers_member(pid), &peers::Peers::from(look))
+    }
+
+    /// Writes what a process wrote last as `words/PID.json`. The caller has redacted it.
+    ///
+    /// # Errors
+    /// The member cannot be written.
+    pub fn last_words(&self, pid: Pid, lines: &[String]) -> Result<(), WriteError> {
+        let words = last_words::LastWords { lines: lines.to_vec().into() };
+        self.write_json(&layout::words_member(pid), &words)
     }
 
     /// Appends a warning to `warnings.jsonl`, at once. May be called from any thread.

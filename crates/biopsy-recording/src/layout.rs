@@ -20,6 +20,8 @@ pub const DOTNET_FOLDER: &str = "dotnet/";
 pub const STACKS_FOLDER: &str = "stacks/";
 /// Folder of what threads waited for in other processes when dumps were taken.
 pub const PEERS_FOLDER: &str = "peers/";
+/// Folder of what processes wrote last before they were dumped.
+pub const WORDS_FOLDER: &str = "words/";
 /// Folder of heap snapshots, a folder each, counted from 1.
 pub const SNAPSHOTS_FOLDER: &str = "snapshots/";
 /// Where the memory of processes went.
@@ -91,6 +93,12 @@ pub fn look_member(pid: biopsy_model::Pid) -> String {
 #[must_use]
 pub fn peers_member(pid: biopsy_model::Pid) -> String {
     format!("{PEERS_FOLDER}{pid}.json")
+}
+
+/// Member of what a process wrote last: `words/PID.json`.
+#[must_use]
+pub fn words_member(pid: biopsy_model::Pid) -> String {
+    format!("{WORDS_FOLDER}{pid}.json")
 }
 
 /// Member of the stacks of all threads of a process, as text: `stacks/PID.txt`.

@@ -79,8 +79,8 @@ pub use limits::Limits;
 pub use location::Location;
 pub use memory::BundledMemory;
 pub use open::{
-    fuzz_bundle, open, open_bytes, read_footprints, read_header, read_peers, read_report, read_warnings,
-    warnings_in_words,
+    fuzz_bundle, open, open_bytes, read_footprints, read_header, read_last_words, read_peers, read_report,
+    read_warnings, warnings_in_words,
 };
 pub use unpack::Unpacked;
 pub use version::FormatVersion;

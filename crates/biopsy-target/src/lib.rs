@@ -36,6 +36,7 @@ mod fake_proc;
 pub mod find;
 pub mod freeze;
 pub mod glance;
+mod last_words;
 pub mod list;
 mod oom_policy;
 pub mod peers;
@@ -50,6 +51,7 @@ pub mod stillness;
 
 pub use find::{Candidate, FindError, Target, find, find_in};
 pub use glance::Glance;
+pub use last_words::last_words;
 pub use list::{Surveyed, list, survey, threads, tree};
 pub use preflight::access::{Access, Allowed, access};
 pub use preflight::{Check, Container, Facts, Status, Trial, Wanted, access, doctor, preflight};

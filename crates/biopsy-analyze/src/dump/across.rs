@@ -62,6 +62,8 @@ pub struct SilentPeer {
     pub does: String,
     /// One of its threads runs, or waits for data: it may be about to read.
     pub may_read: bool,
+    /// It sleeps in an event loop that is not told any more of what lies there.
+    pub missed: bool,
 }
 
 /// One thread of a circle or chain.
@@ -123,7 +125,9 @@ pub(crate) fn join(
     for circle in blocked::circles(&waiting) {
         let steps: Vec<Step> = circle.iter().filter_map(|tid| graph.step(*tid)).collect();
         // Those of locks alone are the analysis's own.
-        if steps.iter().any(|step| step.object.is_some_and(|object| object != PeerObject::Inside)) {
+        let of_processes =
+            steps.iter().any(|step| step.object.is_some_and(|object| object != PeerObject::Inside));
+        if of_processes && !all_at_one_word(&steps) {
             let sure = circle.iter().map(|tid| graph.confidence(*tid)).min();
             // Two ends of a connection at rest wait for each other's data too, and so do event loops.
             let rests = |step: &Step| matches!(step.object, Some(PeerObject::Socket | PeerObject::Events));
@@ -171,22 +175,27 @@ impl Graph<'_> {
                 .filter(|wait| wait.unread > 0 && wait.object == PeerObject::Socket);
             // Behind a socket that several have, it is not known who should read.
             let Some((wait, [peer])) = wait.map(|wait| (wait, wait.helpers.as_slice())) else { continue };
-            let Some(process) = self.look.process(*peer).filter(|peer| peer.pid != self.own) else {
+            // What a process sends to itself it may read later by any of its threads, unless all of them sleep and are not told.
+            let Some(process) = self.look.process(*peer).filter(|peer| peer.pid != self.own || wait.missed)
+            else {
                 continue;
             };
             if let Some(known) = silent.iter_mut().find(|known| known.pid == process.pid) {
                 known.waiters.push(thread.tid);
                 known.unread += wait.unread;
+                known.missed &= wait.missed;
                 continue;
             }
             let main = process.threads.first().and_then(|main| self.step(main.tid));
+            let may_read = !wait.missed && process.threads.iter().any(may_read);
             silent.push(SilentPeer {
                 pid: process.pid,
                 process: process.name.clone(),
                 waiters: vec![thread.tid],
                 unread: wait.unread,
                 does: main.map_or(String::new(), |main| main.does),
-                may_read: process.threads.iter().any(may_read),
+                may_read,
+                missed: wait.missed,
             });
         }
         silent
@@ -368,6 +377,12 @@ impl Graph<'_> {
     }
 }
 
+/// All of them wait at one and the same word that processes share: as workers do that wait for work.
+fn all_at_one_word(steps: &[Step]) -> bool {
+    let Some(first) = steps.first() else { return false };
+    steps.iter().all(|step| step.object == Some(PeerObject::SharedWord) && step.waits_for == first.waits_for)
+}
+
 /// It runs, or is in a call that reads.
 fn may_read(thread: &PeerThread) -> bool {
     // read, poll, readv, select, recvfrom, recvmsg, epoll_wait, pselect6, ppoll, epoll_pwait, recvmmsg, io_uring_enter
@@ -419,186 +434,4 @@ fn doing(call: &'static str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn wait(helpers: &[u32], object: PeerObject) -> PeerWait {
-        PeerWait {
-            object,
-            what: "something".to_owned(),
-            helpers: helpers.iter().map(|pid| Pid(*pid)).collect(),
-            all_seen: true,
-            timed: false,
-            certain: true,
-            unread: 0,
-        }
-    }
-
-    /// Processes of one thread each: pid, and what it waits for.
-    fn look(processes: &[(u32, Option<PeerWait>)]) -> PeerLook {
-        let process = |(pid, wait): &(u32, Option<PeerWait>)| PeerProcess {
-            pid: Pid(*pid),
-            parent: None,
-            name: format!("p{pid}"),
-            stopped: false,
-            threads: vec![PeerThread { tid: Tid(*pid), call: Some(1), argument: 0, wait: wait.clone() }],
-        };
-        PeerLook { processes: processes.iter().map(process).collect(), hidden: 0 }
-    }
-
-    fn frozen(tid: u32, call: u32) -> Vec<DumpThread> {
-        let state = ThreadState::InSystemCall {
-            number: Some(call),
-            name: "write".to_owned(),
-            wait: crate::dump::WaitKind::Output,
-            words: "writes".to_owned(),
-        };
-        vec![DumpThread { tid: Tid(tid), state, ..DumpThread::default() }]
-    }
-
-    #[test]
-    fn a_pipe_that_an_idle_child_keeps_open_is_told_from_one_that_is_served() {
-        let chain = |call: u32, parent: u32| {
-            let mut look = look(&[(7, Some(wait(&[8], PeerObject::PipeData))), (8, None)]);
-            look.processes[1].parent = Some(Pid(parent));
-            look.processes[1].threads[0].call = Some(call);
-            join(&frozen(7, 1), &look, &[], &FxHashSet::default()).chain.map(|chain| chain.len())
-        };
-        assert_eq!(chain(34, 7), Some(2), "it pauses, and has the end that nobody writes to");
-        assert_eq!(chain(34, 1), Some(2), "its parent left it");
-        assert_eq!(chain(0, 7), None, "it reads: it will write what comes of that");
-        assert_eq!(chain(34, 4), None, "somebody else's");
-    }
-
-    #[test]
-    fn who_asked_for_the_end_of_a_child_stands_in_the_program() {
-        use crate::dump::strands::{self, RuntimeKind, RuntimeStrands, StrandFrame, StrandId, StrandKind};
-        let strand = |tid: u32, function: &str| {
-            let frames = vec![StrandFrame { function: function.into(), ..StrandFrame::default() }];
-            let id = StrandId(u64::from(tid));
-            Strand { tid: Some(Tid(tid)), frames, ..Strand::new(id, StrandKind::Thread) }
-        };
-        let asked_by = |all: &[(u32, &str)]| {
-            let mut runtime = RuntimeStrands::new(RuntimeKind::Java, b"java", 0);
-            runtime.strands = all.iter().map(|(tid, function)| strand(*tid, function)).collect();
-            let facts = [runtime];
-            let facts = crate::dump::DumpFacts { strands: &facts, ..crate::dump::DumpFacts::default() };
-            let mut look = look(&[(7, Some(wait(&[8], PeerObject::Child))), (8, None)]);
-            look.processes[0].threads[0].tid = Tid(70);
-            let frozen = [frozen(7, 1), frozen(70, 1)].concat();
-            let chain = join(&frozen, &look, &strands::analyze(&facts), &FxHashSet::default()).chain.unwrap();
-            chain[0].tid
-        };
-        let reaper = (70, "java.lang.ProcessHandleImpl.waitForProcessExit0");
-        let asks = |tid| (tid, "java.lang.ProcessImpl.waitFor");
-        assert_eq!(asked_by(&[reaper, asks(7)]), Tid(7));
-        assert_eq!(asked_by(&[reaper]), Tid(70), "nobody asked");
-        assert_eq!(
-            asked_by(&[reaper, asks(7), asks(9)]),
-            Tid(70),
-            "two asked, and it is not known who for this one"
-        );
-    }
-
-    #[test]
-    fn a_process_of_one_thread_that_waits_for_another_has_nobody() {
-        let last = |threads: u32| {
-            let inside =
-                PeerWait { what: "another thread of its process".into(), ..wait(&[8], PeerObject::Inside) };
-            let mut look = look(&[(7, Some(wait(&[8], PeerObject::Child))), (8, Some(inside))]);
-            let more = (1..threads).map(|tid| PeerThread {
-                tid: Tid(80 + tid),
-                call: Some(35),
-                argument: 0,
-                wait: None,
-            });
-            look.processes[1].threads.extend(more);
-            let chain = join(&frozen(7, 1), &look, &[], &FxHashSet::default()).chain.unwrap();
-            chain[1].waits_for.clone()
-        };
-        assert!(last(1).contains("it has one thread"), "{}", last(1));
-        assert_eq!(last(2), "another thread of its process");
-    }
-
-    #[test]
-    fn who_is_stopped_does_nothing_else() {
-        let does = |stopped: bool| {
-            let mut look = look(&[(7, Some(wait(&[8], PeerObject::FileLock))), (8, None)]);
-            look.processes[1].stopped = stopped;
-            let chain = join(&frozen(7, 1), &look, &[], &FxHashSet::default()).chain.unwrap();
-            chain[1].does.clone()
-        };
-        assert_eq!(does(false), "writes");
-        assert_eq!(does(true), STOPPED);
-    }
-
-    #[test]
-    fn a_file_that_a_process_has_locked_itself() {
-        let own = look(&[(7, Some(wait(&[7], PeerObject::FileLock)))]);
-        let mut two = own.clone();
-        two.processes[0].threads.push(PeerThread { tid: Tid(9), call: Some(35), argument: 0, wait: None });
-        let across = join(&frozen(7, 1), &two, &[], &FxHashSet::default());
-        assert_eq!(across.chain.map(|chain| chain.len()), Some(1), "another thread of it may have it");
-        assert_eq!(join(&frozen(7, 1), &own, &[], &FxHashSet::default()).circles.len(), 1, "it is alone");
-    }
-
-    #[test]
-    fn two_processes_that_write_to_each_other_are_a_circle() {
-        let both = [(7, Some(wait(&[8], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        let across = join(&frozen(7, 1), &look(&both), &[], &FxHashSet::default());
-        assert_eq!(across.circles.len(), 1);
-        assert_eq!(across.confidence, [Confidence::Certain]);
-        assert_eq!(across.circles[0].iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8]);
-        assert!(
-            join(&frozen(7, 0), &look(&both), &[], &FxHashSet::default()).circles.is_empty(),
-            "it did something else when it was frozen"
-        );
-    }
-
-    #[test]
-    fn who_was_not_seen_may_help() {
-        let mut both =
-            [(7, Some(wait(&[8], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        if let Some(wait) = &mut both[0].1 {
-            wait.all_seen = false;
-        }
-        assert!(join(&frozen(7, 1), &look(&both), &[], &FxHashSet::default()).circles.is_empty());
-        let gone =
-            [(7, Some(wait(&[8, 9], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        assert!(
-            join(&frozen(7, 1), &look(&gone), &[], &FxHashSet::default()).circles.is_empty(),
-            "9 was not followed"
-        );
-    }
-
-    #[test]
-    fn a_reader_that_has_the_only_other_end_waits_for_itself() {
-        let across = join(
-            &frozen(7, 1),
-            &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]),
-            &[],
-            &FxHashSet::default(),
-        );
-        assert_eq!(across.circles.len(), 1);
-    }
-
-    #[test]
-    fn a_chain_ends_at_who_waits_for_nobody() {
-        let processes = [
-            (7, Some(wait(&[8], PeerObject::Child))),
-            (8, Some(wait(&[9], PeerObject::FileLock))),
-            (9, None),
-        ];
-        let chain = join(&frozen(7, 1), &look(&processes), &[], &FxHashSet::default())
-            .chain
-            .expect("it waits for a child");
-        assert_eq!(chain.iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8, 9]);
-        assert_eq!(chain[2].does, "writes");
-        let idle = [(7, Some(wait(&[8], PeerObject::Socket))), (8, None)];
-        assert_eq!(
-            join(&frozen(7, 1), &look(&idle), &[], &FxHashSet::default()).chain,
-            None,
-            "a server at rest"
-        );
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ use super::across::Across;
 use super::crash::Crash;
 use super::groups::StackGroup;
 use super::identity::Identity;
+use super::last_words::LastWords;
 use super::locks::StuckWait;
 use super::looks::Looks;
 use super::managed::Managed;
@@ -25,6 +26,10 @@ pub struct DumpAnalysis {
     pub identity: Identity,
     /// What it died of; `None`: it did not die, or the dump does not say.
     pub crash: Option<Crash>,
+    /// The exception that it wrote of before it ended.
+    pub last_words: Option<LastWords>,
+    /// The last line that it wrote, redacted.
+    pub last_line: Option<String>,
     /// What crashes with the same cause have in common, where the process ended itself or died.
     pub signature: Option<Signature>,
     /// All threads, in the order of the dump.

@@ -1,13 +1,13 @@
 //! What a process died of.
 
-use biopsy_image::{CrashKind, GeneralRegisters, Image, Mapping, MemoryExt, Thread, mapping};
+use biopsy_image::{CrashKind, GeneralRegisters, Image, Mapping, MemoryExt, mapping};
 use biopsy_model::Tid;
 use biopsy_stacks::image::{Frame, ImageStacks, ThreadStack};
-use biopsy_stacks::unwind::FoundBy;
 
 use super::crash_reasons;
 use super::facts::DumpFacts;
 use super::frame_rows;
+use super::handled;
 use super::instruction::{self, Access, Instruction};
 use super::places::{self, StackPlace};
 use super::signal;
@@ -32,6 +32,8 @@ pub struct Crash {
     pub signal_name: String,
     /// What it means.
     pub meaning: &'static str,
+    /// The signal by which a handler of this one ended the process, where that is another thing than the fault itself.
+    pub ended_by: Option<String>,
     /// `si_code`, and what it says.
     pub code: Option<(i32, Option<&'static str>)>,
     /// The process that sent it, when it was sent.
@@ -149,15 +151,26 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     });
     let (thread, signal) = crashed?;
     let stack = stacks.of(thread.tid);
-    let code = signal.code;
-    let decoded = stack.zip(thread.registers.as_ref()).and_then(|(stack, registers)| {
+    // One that was sent, by a handler of the fault itself.
+    let sent = signal.number == 6 || signal.code.is_some_and(|code| code <= 0);
+    let handled = stack.filter(|_| sent).and_then(|stack| handled::fault(image, stack));
+    let number = handled.as_ref().map_or(signal.number, |first| first.number);
+    let code = handled.as_ref().map_or(signal.code, |first| Some(first.code));
+    let registers = handled.as_ref().map(|first| &first.registers).or(thread.registers.as_ref());
+    let bytes = match (&handled, stack) {
+        (Some(first), _) => first.bytes.as_slice(),
         // In a handler of a crash it is the handler's.
-        let handled = crashed_at(image, stack).is_some();
-        (!stack.code.is_empty() && !handled).then(|| instruction::decode(&stack.code, registers)).flatten()
-    });
-    let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: signal.number };
-    let reported = signal.address.filter(|address| match code {
-        Some(_) => signal::has_address(signal.number, code),
+        (None, Some(stack)) if handled::crashed_at(image, stack).is_none() => stack.code.as_slice(),
+        (None, _) => &[],
+    };
+    let decoded =
+        registers.filter(|_| !bytes.is_empty()).and_then(|registers| instruction::decode(bytes, registers));
+    let frames = stack.map_or(&[][..], |stack| handled::frames_of_crash(image, stack));
+    let has_code = !bytes.is_empty();
+    let fault = Fault { image, registers, frames, has_code, decoded: decoded.as_ref(), number };
+    let told = handled.as_ref().map_or(signal.address, |first| Some(first.address));
+    let reported = told.filter(|address| match code {
+        Some(_) => signal::has_address(number, code),
         // Without a code it may have been sent, and then the address is none: the instruction tells.
         None => fault.touches(*address),
     });
@@ -168,10 +181,11 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     let raw = abort_message(image, stacks).filter(|_| signal.number == 6);
     Some(Crash {
         thread: thread.tid,
-        signal: signal.number,
-        signal_name: CrashKind::signal_name(signal.number),
-        meaning: signal::meaning(signal.number),
-        code: code.map(|code| (code, signal::code_words(signal.number, code))),
+        signal: number,
+        signal_name: CrashKind::signal_name(number),
+        meaning: signal::meaning(number),
+        ended_by: handled.is_some().then(|| CrashKind::signal_name(signal.number)),
+        code: code.map(|code| (code, signal::code_words(number, code))),
         sender: signal::sender(signal.info.as_deref(), code).filter(|pid| *pid != image.process().pid.0),
         address_kind,
         address,
@@ -185,7 +199,7 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         }),
         message_withheld: raw.is_some() && facts.redact.is_none(),
         message: raw.zip(facts.redact).map(|(raw, redact)| redact(&raw)),
-        instruction: decoded.filter(|_| signal.number != 6),
+        instruction: decoded.filter(|_| number != 6),
     })
 }
 
@@ -202,7 +216,10 @@ fn foreign(
         (!stack.code.is_empty()).then(|| instruction::decode(&stack.code, registers)).flatten()
     });
     // As SIGSEGV, whose rules are the same.
-    let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: 11 };
+    let frames = stack.map_or(&[][..], |stack| stack.frames.as_slice());
+    let has_code = stack.is_some_and(|stack| !stack.code.is_empty());
+    let registers = thread.registers.as_ref();
+    let fault = Fault { image, registers, frames, has_code, decoded: decoded.as_ref(), number: 11 };
     let (address, access) = fault.address(reported.address, Some(1));
     let address = reported.address.and(address);
     let place = stack.and_then(|stack| place_of(image, stacks, stack, facts, false));
@@ -215,6 +232,7 @@ fn foreign(
             _ if address.is_some() => signal::meaning(11),
             _ => "an exception",
         },
+        ended_by: None,
         code: None,
         sender: None,
         address_kind: address.map(|address| fault.classify(address, access)),
@@ -231,8 +249,11 @@ fn foreign(
 
 struct Fault<'a> {
     image: &'a dyn Image,
-    thread: &'a Thread,
-    stack: Option<&'a ThreadStack>,
+    registers: Option<&'a GeneralRegisters>,
+    /// From where it happened on.
+    frames: &'a [Frame],
+    /// The code there is in the dump.
+    has_code: bool,
     decoded: Option<&'a Instruction>,
     number: i32,
 }
@@ -241,7 +262,7 @@ impl Fault<'_> {
     /// Whether the instruction accesses the address, or is at it.
     fn touches(&self, address: u64) -> bool {
         let operands = self.decoded.map(|decoded| decoded.operands.as_slice()).unwrap_or_default();
-        self.thread.registers.as_ref().is_some_and(|registers| registers.rip == address)
+        self.registers.is_some_and(|registers| registers.rip == address)
             || operands.iter().any(|operand| is_in(operand, address))
     }
 
@@ -250,7 +271,7 @@ impl Fault<'_> {
         if !matches!(self.number, 7 | 11) {
             return (None, None);
         }
-        let Some(registers) = &self.thread.registers else { return (reported, None) };
+        let Some(registers) = self.registers else { return (reported, None) };
         let operands = self.decoded.map(|decoded| decoded.operands.as_slice()).unwrap_or_default();
         match reported {
             Some(address) if address == registers.rip => (reported, Some(Access::Execute)),
@@ -263,7 +284,7 @@ impl Fault<'_> {
             }
             // A general protection fault has no address: what is not canonical is in the registers.
             None if code.is_none_or(|code| code == 0x80) => {
-                if self.stack.is_some_and(|stack| stack.code.is_empty()) && !canonical(registers.rip) {
+                if !self.has_code && !canonical(registers.rip) {
                     return (Some(registers.rip), Some(Access::Execute));
                 }
                 // It takes the next instruction's address from the stack.
@@ -336,14 +357,13 @@ impl Fault<'_> {
 
     /// Size of the stack that ends just above `address`.
     fn overflown(&self, address: u64, at: Option<&Mapping>) -> Option<u64> {
-        let registers: &GeneralRegisters = self.thread.registers.as_ref()?;
+        let registers = self.registers?;
         let accessible = |mapping: &Mapping| mapping.protection.write;
         if at.is_some_and(accessible) {
             return None;
         }
         // The stack is where its callers have their frames: the innermost frame may be below it already.
-        let callers = self.stack.map(|stack| stack.frames.as_slice()).unwrap_or_default();
-        let sp = callers.get(1..).unwrap_or_default().iter().map(|frame| frame.sp.0);
+        let sp = self.frames.get(1..).unwrap_or_default().iter().map(|frame| frame.sp.0);
         let inside = sp
             .chain([registers.rsp])
             .find_map(|sp| mapping::find(self.image.mappings(), sp).filter(|one| accessible(one)))?;
@@ -388,43 +408,8 @@ fn is_text(address: u64) -> bool {
         && address.to_le_bytes().iter().filter(|byte| (0x20..0x7f).contains(*byte)).count() >= 7
 }
 
-/// The number of the frame that a signal of a crash interrupted, where its handler runs: the outermost such. Handlers of other
-/// signals are code like any other, and may crash themselves.
-fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize> {
-    (1..stack.frames.len()).rev().find(|position| {
-        let interrupted =
-            stack.frames.get(*position).is_some_and(|frame| frame.found == FoundBy::SignalFrame);
-        interrupted
-            && stack.frames.get(position - 1).is_some_and(|trampoline| {
-                let number = |offset| {
-                    let mut number = [0; 4];
-                    let read = image.read(trampoline.sp.0.saturating_add(offset), &mut number);
-                    read.is_ok_and(|read| read == number.len()).then(|| i32::from_le_bytes(number))
-                };
-                match number(SIGINFO_BEHIND) {
-                    Some(4..=8 | 11 | 31) => true,
-                    Some(1..=64) | None => false,
-                    // A handler that did not ask for it has none: the processor's trap tells, if it was one.
-                    Some(_) => matches!(number(TRAP_BEHIND), Some(6 | 13 | 14 | 16 | 17 | 19)),
-                }
-            })
-    })
-}
-
-/// From the stack pointer of the code that a handler returns to, which is that of `struct ucontext`, to `struct siginfo`, which
-/// begins with the number of the signal (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h).
-const SIGINFO_BEHIND: u64 = 304;
-/// To the number of the trap in its registers (`trapno` of `struct sigcontext_64`): 6 no instruction, 13 protection, 14 page fault, 16 and
-/// 19 arithmetic, 17 alignment.
-const TRAP_BEHIND: u64 = 200;
-
 /// Rows that are looked at: a stack that overflowed has more, and they are alike.
 const ROWS: usize = 4_096;
-
-/// The frames of a thread from where it crashed on.
-pub(super) fn frames_of_crash<'s>(image: &dyn Image, stack: &'s ThreadStack) -> &'s [Frame] {
-    stack.frames.get(crashed_at(image, stack).unwrap_or(0)..).unwrap_or_default()
-}
 
 /// Where in the program a thread was when it crashed. What a handler of the crash did afterwards (write a dump, wait for that) says
 /// nothing of the reason.
@@ -435,7 +420,7 @@ fn place_of(
     facts: &DumpFacts<'_>,
     overflown: bool,
 ) -> Option<StackPlace> {
-    let frames = frames_of_crash(image, stack);
+    let frames = handled::frames_of_crash(image, stack);
     let rows = frame_rows::rows(stacks, frames.get(..ROWS).unwrap_or(frames));
     let strand = strand_place::on_thread(facts.strands.iter(), stack.tid);
     let place = places::of(&rows, strand)?;

@@ -37,6 +37,8 @@ pub struct DumpFacts<'a> {
     pub files: Option<&'a dyn biopsy_runtimes::MissingFiles>,
     /// What its threads wait for in other processes, and what these do.
     pub peers: Option<&'a biopsy_model::peers::PeerLook>,
+    /// What it wrote last before it was held at its end. The caller has redacted it.
+    pub last_words: &'a [String],
     /// Look at the managed heap: all objects by type. A second for ten million objects.
     pub heap: bool,
     /// The image is of a process that runs on, and not of a file.

@@ -131,6 +131,7 @@ mod tests {
             unread: 1,
             does: String::new(),
             may_read: false,
+            missed: false,
         };
         let kept = |tid| {
             let mut first = look(0, &[(1, Some(1)), (2, Some(2))]);

@@ -16,9 +16,11 @@ mod facts;
 mod frame_rows;
 mod from_registers;
 mod groups;
+mod handled;
 mod identity;
 mod instruction;
 mod join;
+mod last_words;
 mod locks;
 mod looks;
 pub mod managed;
@@ -54,6 +56,7 @@ pub use frame_rows::FrameRow;
 pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
+pub use last_words::LastWords;
 pub use locks::{Holder, LockKind, LockOwner, LockWait, Nobody, StuckWait};
 pub use looks::Looks;
 pub use managed::{Managed, Runtimes};
@@ -94,6 +97,8 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         identity: Identity::new(image, facts),
         groups: groups::groups(stacks, &threads, crash.as_ref(), &waits),
         crash,
+        last_words: last_words::parse(facts.last_words),
+        last_line: facts.last_words.iter().rfind(|line| !line.trim().is_empty()).cloned(),
         signature,
         managed: managed::analyze(facts, stacks, &threads, managed_locks, heap),
         threads,

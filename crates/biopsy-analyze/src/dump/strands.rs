@@ -122,6 +122,18 @@ impl StrandRuntime {
         Some((strand, crash_reasons::by_functions(names)?))
     }
 
+    /// Which of its frames is the innermost of the program itself; `None` where there is none but its language's and libraries'.
+    #[must_use]
+    pub fn program_index(&self, strand: &Strand) -> Option<usize> {
+        let own = |at: &usize| {
+            strand
+                .frames
+                .get(*at)
+                .is_some_and(|frame| strand_place::whose(self.runtime.kind, frame) == Whose::Program)
+        };
+        self.place_index(strand).filter(own)
+    }
+
     /// Its innermost frame is of the program itself, and not of its language's library.
     #[must_use]
     pub fn stands_in_program(&self, strand: &Strand) -> bool {

@@ -180,7 +180,7 @@ finding_ids! {
     HeldUp = "held-up",
     /// Many threads stand in the same place.
     EqualThreads = "equal-threads",
-    /// A .NET process died of an exception.
+    /// A process ended by an exception that nobody caught.
     UnhandledException = "unhandled-exception",
     /// Asynchronous operations wait for room in a bounded channel.
     FullChannel = "full-channel",

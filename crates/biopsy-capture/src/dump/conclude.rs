@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use biopsy_analyze::dump::DumpAnalysis;
-use biopsy_analyze::{Diagnosis, analyze_opened};
+use biopsy_analyze::{Beside, Diagnosis, analyze_opened};
 use biopsy_image::OpenError;
 use biopsy_model::Nanos;
 use biopsy_model::capture::EndedBy;
@@ -101,5 +101,7 @@ fn read(recording: &DumpRecording, dumped: &Dumped) -> Result<DumpAnalysis, Open
     let first = recording.dumps.iter().find(|other| other.pid == dumped.pid);
     let peers =
         recording.peers.get(&dumped.pid).filter(|_| first.is_some_and(|first| first.member == dumped.member));
-    Ok(analyze_opened(&opened, bytes, roots, Some(masking.redactor()), peers))
+    let last_words = recording.words.get(&dumped.pid).map(Vec::as_slice).unwrap_or_default();
+    let beside = Beside { peers, last_words };
+    Ok(analyze_opened(&opened, bytes, roots, Some(masking.redactor()), &beside))
 }

@@ -109,6 +109,7 @@ impl<'a> Dumper<'a> {
         let literals = fresh.map_or_else(|| Arc::clone(&self.literals), Arc::new);
         let copied = self.copy(&caught);
         let recording = self.recording(&subject)?;
+        recording.keep_words(pid)?;
         let reason = recording.draft.masking.text(layout::DUMPS_FOLDER, reason).into_owned();
         let origin = Origin {
             method: CaptureMethod::Held,

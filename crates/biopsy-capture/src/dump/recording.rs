@@ -38,6 +38,8 @@ pub(super) struct DumpRecording {
     pub(super) masked: Vec<MaskCount>,
     /// What threads waited for in other processes, just before each was frozen for the first time.
     pub(super) peers: BTreeMap<Pid, PeerLook>,
+    /// What processes that were held at their end wrote last.
+    pub(super) words: BTreeMap<Pid, Vec<String>>,
     /// Dumps of one process are looks at it: the report has what did not move between them.
     pub(super) looks: bool,
     /// How many dumps of each process there are, those that are not written yet included.
@@ -60,6 +62,7 @@ impl DumpRecording {
             dumps: Vec::new(),
             masked: Vec::new(),
             peers: BTreeMap::new(),
+            words: BTreeMap::new(),
             looks: plan.looks > 1,
             numbers: BTreeMap::new(),
         };
@@ -178,6 +181,20 @@ impl DumpRecording {
         }
         self.draft.folder.peers(pid, &look).map_err(output_failure)?;
         self.peers.insert(pid, look);
+        Ok(())
+    }
+
+    /// Keeps what a process that is held wrote last.
+    pub(super) fn keep_words(&mut self, pid: Pid) -> Result<(), Failure> {
+        let member = layout::words_member(pid);
+        let words = biopsy_target::last_words(pid);
+        if words.is_empty() {
+            return Ok(());
+        }
+        let masked = |line: &String| self.draft.masking.text(&member, line).into_owned();
+        let words: Vec<String> = words.iter().map(masked).collect();
+        self.draft.folder.last_words(pid, &words).map_err(output_failure)?;
+        self.words.insert(pid, words);
         Ok(())
     }
 

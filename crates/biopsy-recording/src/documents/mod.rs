@@ -7,6 +7,7 @@ pub(crate) mod dump;
 pub(crate) mod footprint;
 pub(crate) mod header;
 pub(crate) mod heap;
+pub(crate) mod last_words;
 pub(crate) mod look;
 pub(crate) mod peers;
 pub(crate) mod processes;

@@ -52,6 +52,8 @@ struct Wait {
     certain: bool,
     #[serde(skip_serializing_if = "is_zero")]
     unread_bytes: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    missed: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
@@ -69,6 +71,7 @@ const OBJECTS: &[(PeerObject, &str)] = &[
     (PeerObject::Child, "child"),
     (PeerObject::Semaphore, "semaphore"),
     (PeerObject::SharedLock, "shared-lock"),
+    (PeerObject::SharedWord, "shared-word"),
     (PeerObject::Inside, "inside"),
 ];
 
@@ -132,6 +135,7 @@ impl From<PeerWait> for Wait {
             timed: one.timed,
             certain: one.certain,
             unread_bytes: one.unread,
+            missed: one.missed,
         }
     }
 }
@@ -149,6 +153,7 @@ impl Wait {
             timed: self.timed,
             certain: self.certain,
             unread: self.unread_bytes,
+            missed: self.missed,
         })
     }
 }
@@ -167,6 +172,7 @@ mod tests {
             timed: false,
             certain: true,
             unread: 7,
+            missed: true,
         };
         let thread = |wait| PeerThread { tid: Tid(7), call: Some(1), argument: 3, wait: Some(wait) };
         let process = PeerProcess {

@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use self::source::Source;
 use self::zip::ZipSource;
 use crate::documents::header::{FORMAT, FormatOnly, Header};
+use crate::documents::last_words::LastWords;
 use crate::documents::look::Look;
 use crate::documents::peers::Peers;
 use crate::documents::processes::Process;
@@ -85,6 +86,17 @@ pub fn read_peers(location: impl Into<Location>, pid: Pid, limits: &Limits) -> O
     let source = Source::open(&location, limits, &mut warnings).ok()?;
     let mut opening = Opening { path, limits, source, warnings };
     opening.json::<Peers>(&layout::peers_member(pid)).map(Into::into)
+}
+
+/// Reads what a process wrote last before it was dumped; empty: nobody looked, or it cannot be read.
+#[must_use]
+pub fn read_last_words(location: impl Into<Location>, pid: Pid, limits: &Limits) -> Vec<String> {
+    let location = location.into();
+    let path = location.path();
+    let mut warnings = Vec::new();
+    let Ok(source) = Source::open(&location, limits, &mut warnings) else { return Vec::new() };
+    let mut opening = Opening { path, limits, source, warnings };
+    opening.json::<LastWords>(&layout::words_member(pid)).map(|words| words.lines.into()).unwrap_or_default()
 }
 
 /// Reads where the memory of processes went, the oldest first; what cannot be read of it is left out and said.

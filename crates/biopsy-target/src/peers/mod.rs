@@ -9,6 +9,8 @@ mod call;
 mod ends;
 mod events;
 mod file_locks;
+mod missed;
+mod shared;
 mod sockets;
 mod waits;
 

@@ -8,8 +8,9 @@ use biopsy_model::peers::{PeerObject, PeerWait};
 
 use super::call::{Call, THREADS};
 use super::ends::{Ends, Mode, mode};
+use super::shared::{self, Sharing};
 use super::sockets::Peer;
-use super::{events, file_locks, sockets};
+use super::{events, file_locks, missed, sockets};
 use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL};
 
 /// `/proc/locks` of a busy database has thousands of lines.
@@ -24,6 +25,7 @@ const EVENTS: usize = 64 << 10;
 pub(super) struct Waits<'a> {
     root: &'a ProcRoot,
     ends: Option<Ends>,
+    sharing: Option<Sharing>,
     unix: Option<BTreeMap<u64, Peer>>,
     /// By the process whose network namespace it is.
     tcp: BTreeMap<Pid, BTreeMap<u64, Peer>>,
@@ -31,11 +33,12 @@ pub(super) struct Waits<'a> {
 
 impl<'a> Waits<'a> {
     pub(super) fn new(root: &'a ProcRoot) -> Self {
-        Self { root, ends: None, unix: None, tcp: BTreeMap::new() }
+        Self { root, ends: None, sharing: None, unix: None, tcp: BTreeMap::new() }
     }
 
     pub(super) fn hidden(&self) -> u32 {
-        self.ends.as_ref().map_or(0, |ends| ends.hidden)
+        let ends = self.ends.as_ref().map_or(0, |ends| ends.hidden);
+        ends.max(self.sharing.as_ref().map_or(0, |sharing| sharing.hidden))
     }
 
     fn ends(&mut self) -> &Ends {
@@ -70,7 +73,9 @@ impl<'a> Waits<'a> {
             58 => self.child(dir, -1),
             65 | 220 => self.semaphore(dir, call),
             // futex, shared between processes; else only its own process can end it. WAIT, WAIT_BITSET.
-            202 if call.arguments[1] & 128 == 0 => self.shared_lock(dir, pid, call),
+            202 if call.arguments[1] & 128 == 0 => {
+                self.shared_lock(dir, pid, call).or_else(|| self.shared_word(dir, pid, call))
+            }
             202 if matches!(call.arguments[1] & 127, 0 | 9) && call.arguments[3] == 0 => Some(inside(pid)),
             _ => None,
         }
@@ -108,6 +113,7 @@ impl<'a> Waits<'a> {
             timed: false,
             certain: true,
             unread: 0,
+            missed: false,
         })
     }
 
@@ -121,9 +127,10 @@ impl<'a> Waits<'a> {
         let unix = self.unix.get_or_insert_with(|| sockets::unix_peers(self.root)).get(&inode).copied();
         let tcp = self.tcp.entry(pid).or_insert_with(|| sockets::tcp_peers(dir));
         let peer = unix.filter(|peer| peer.inode != 0).or_else(|| tcp.get(&inode).copied())?;
+        let root = self.root;
         let ends = self.ends();
-        let mut helpers: Vec<Pid> =
-            ends.of(format!("socket:[{}]", peer.inode).as_bytes()).iter().map(|(pid, _)| *pid).collect();
+        let holders = ends.of(format!("socket:[{}]", peer.inode).as_bytes());
+        let mut helpers: Vec<Pid> = holders.iter().map(|(pid, _)| *pid).collect();
         helpers.dedup();
         let all_seen = ends.hidden == 0 || !helpers.is_empty();
         let (object, what) = if writes {
@@ -133,7 +140,11 @@ impl<'a> Waits<'a> {
         };
         // A socket may have a time limit of its own (SO_RCVTIMEO), which only its owner can ask for.
         let unread = if writes { 0 } else { peer.unread };
-        Some(PeerWait { object, what, helpers, all_seen, timed: false, certain: false, unread })
+        let missed = match holders {
+            [(pid, number)] => unread > 0 && missed::missed(root, *pid, *number),
+            _ => false,
+        };
+        Some(PeerWait { object, what, helpers, all_seen, timed: false, certain: false, unread, missed })
     }
 
     /// struct pollfd: descriptor (4 bytes), events (2), what happened (2). One of them ends it.
@@ -161,6 +172,7 @@ impl<'a> Waits<'a> {
                     all.helpers.extend(one.helpers);
                     all.all_seen &= one.all_seen;
                     all.unread += one.unread;
+                    all.missed &= one.missed;
                 }
             }
         }
@@ -181,6 +193,7 @@ impl<'a> Waits<'a> {
             timed,
             certain: false,
             unread: 0,
+            missed: false,
         };
         for (fd, writes) in watched {
             let link = dir.link(&format!("fd/{fd}")).ok()?;
@@ -234,6 +247,7 @@ impl<'a> Waits<'a> {
             timed: false,
             certain: true,
             unread: 0,
+            missed: false,
         })
     }
 
@@ -258,6 +272,7 @@ impl<'a> Waits<'a> {
             timed: false,
             certain: true,
             unread: 0,
+            missed: false,
         })
     }
 
@@ -283,9 +298,43 @@ impl<'a> Waits<'a> {
                 timed: call.number == 220 && limit != 0,
                 certain: false,
                 unread: 0,
+                missed: false,
             });
         }
         None
+    }
+
+    /// FUTEX_WAIT, FUTEX_WAIT_BITSET of a word that processes share: whoever has that memory could end it.
+    fn shared_word(&mut self, dir: &ProcessDir, pid: Pid, call: &Call) -> Option<PeerWait> {
+        let [address, operation, _, limit, ..] = call.arguments;
+        if !matches!(operation & 127, 0 | 9) {
+            return None;
+        }
+        let word = shared::word_at(dir, address)?;
+        let root = self.root;
+        let sharing = self.sharing.get_or_insert_with(|| Sharing::read(root));
+        let (helpers, hidden) = (sharing.of(&word.file).to_vec(), sharing.hidden);
+        // Who has it alone waits for somebody who is yet to come.
+        if !helpers.iter().any(|helper| *helper != pid) {
+            return None;
+        }
+        let mut bytes = [0; 12];
+        let read = dir.file("mem").ok()?.read_exact_at(&mut bytes, address).is_ok();
+        let number = |at: usize| bytes.get(at..at + 4)?.first_chunk().map(|four| u32::from_le_bytes(*four));
+        let words = [number(0)?, number(4)?, number(8)?];
+        let thing =
+            if read && is_semaphore(words) { "a semaphore" } else { "a lock, condition or semaphore" };
+        let of = word.path.map_or(String::new(), |path| format!(" (`{}`)", crate::printable(&path)));
+        Some(PeerWait {
+            object: PeerObject::SharedWord,
+            what: format!("{thing} at byte {:#x} of memory that processes share{of}", word.offset),
+            helpers,
+            all_seen: hidden == 0,
+            timed: limit != 0,
+            certain: false,
+            unread: 0,
+            missed: false,
+        })
     }
 
     /// pthread_mutex_t: 0 lock  8 owner  12 users  16 kind (128: shared).
@@ -316,8 +365,14 @@ impl<'a> Waits<'a> {
             timed: call.arguments[3] != 0,
             certain: true,
             unread: 0,
+            missed: false,
         })
     }
+}
+
+/// A glibc semaphore for processes, as who waits at it leaves it: value, waiters, 128.
+fn is_semaphore(words: [u32; 3]) -> bool {
+    matches!(words, [0, 1..=0xf_ffff, 128])
 }
 
 /// A wait that only another thread of the process can end.
@@ -330,6 +385,7 @@ fn inside(pid: Pid) -> PeerWait {
         timed: false,
         certain: true,
         unread: 0,
+        missed: false,
     }
 }
 
@@ -365,6 +421,14 @@ fn is_fifo(dir: &ProcessDir, fd: u32) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_semaphore_is_told_by_what_is_in_it() {
+        assert!(is_semaphore([0, 1, 128]) && is_semaphore([0, 300, 128]));
+        for other in [[0, 1, 0], [0, 0, 128], [2, 1, 128], [0, u32::MAX, 128]] {
+            assert!(!is_semaphore(other), "{other:?}");
+        }
+    }
 
     #[test]
     fn facts_of_a_descriptor_are_read_from_old_and_new_kernels() {

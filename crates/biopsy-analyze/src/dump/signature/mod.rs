@@ -15,9 +15,10 @@ use biopsy_model::symbol::whole_function;
 use biopsy_runtimes::{RuntimeKind, Strand};
 use biopsy_stacks::image::ImageStacks;
 
-use super::crash::{self, AddressKind, Crash};
+use super::crash::{AddressKind, Crash};
 use super::facts::DumpFacts;
 use super::frame_rows::{self, FrameRow};
+use super::handled;
 use super::managed::ExceptionRow;
 use super::strand_place;
 use super::strands::StrandRuntime;
@@ -120,7 +121,7 @@ pub(super) fn find(
         return Some(signature);
     }
     let stack = stacks.of(crash.thread)?;
-    let frames = crash::frames_of_crash(image, stack);
+    let frames = handled::frames_of_crash(image, stack);
     let rows = frame_rows::rows(stacks, frames.get(..FRAMES).unwrap_or(frames));
     let overflown = matches!(crash.address_kind, Some(AddressKind::StackOverflow { .. }));
     let place = crash.place.as_ref().filter(|place| place.own).map(|place| place.function.as_str());

@@ -54,8 +54,9 @@ pub(super) const UNHANDLED_EXCEPTION: About = About {
     means: "An exception reached the end of a thread, and the runtime ended the process. The exception is the cause; the abort is only its end.",
     said: &[of_memory(
         "a .NET process died of an exception: its type, HRESULT, redacted message, inner exceptions; a Go process ends by a panic that nobody \
-         recovered",
-        "runtime's memory",
+         recovered; a process ends itself with another status than 0 behind a traceback or panic of Python, Java, JavaScript or Rust that it wrote \
+         to its standard error, where that is a file",
+        "runtime's memory; what it wrote last (`dump --on exit!=0`)",
     )],
     disproved_by: "The exception was caught, and something else raised the signal afterwards.",
     to_do: &["Look at the innermost exception and the method that threw it"],

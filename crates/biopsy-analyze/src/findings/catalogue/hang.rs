@@ -30,7 +30,7 @@ pub(super) const WAITS_FOR_PROCESS: About = About {
     means: "What this process waits for lies in another one: a lock on a file, a child that does not end, a full or empty pipe.",
     said: &[of_memory(
         "a thread waits for another process (a lock on a file, a child, a semaphore, a pipe), and what the one at the end of the chain does: a warning where that one was stopped by a signal. A \
-         `deadlock` may lead through processes too",
+         `deadlock` may lead through processes too, also where they wait at different semaphores or conditions of memory that they share",
         "what `/proc` says at the same time (`stacks`)",
     )],
     disproved_by: "A second look in which it waits for something else.",
@@ -41,7 +41,8 @@ pub(super) const SILENT_PEER: About = About {
     means: "Threads wait for an answer of another process of this machine, which has not even read what it was sent: it is that one that hangs.",
     said: &[of_memory(
         "threads wait at a socket for an answer of a process of this machine that has not read what it was sent: a warning where none of its \
-         threads runs, reads or waits for data",
+         threads runs, reads or waits for data; a notice where its event loop was told of it once and is not told again (`EPOLLET`, a one-shot \
+         descriptor), and a warning where that loop is of the same process",
         "what `/proc` says at the same time",
     )],
     disproved_by: "A second look in which the bytes were read, or an answer came.",
@@ -56,7 +57,7 @@ pub(super) const NEVER_WOKEN: About = About {
     said: &[of_memory(
         "somebody waits, and nobody is left who would end that: goroutines at a wait group that no code ahead of any other counts down \
          (warning) or at a channel that nobody takes from (notice); conditions that no code of the program signals, semaphores whose slots \
-         were lost (warning); locks without an owner that no thread is about to give back (notice); conditions whose waiters are all that could come to code that signals one (notice); threads at one \
+         were lost (warning); locks without an owner that no thread, and no goroutine, is about to give back (notice); conditions whose waiters are all that could come to code that signals one (notice); threads at one \
          monitor of Java that wait for different things (notice)",
         "the runtime's memory; code",
     )],
@@ -74,7 +75,7 @@ pub(super) const STUCK_WAIT: About = About {
         "threads other than the main one, goroutines, tasks or async operations wait without a limit for what somebody was to give them (a \
          future, latch, barrier, event, pulse, semaphore, room in a queue), and nothing says who: a notice from 2 on. Workers that wait \
          for work are left out. Of one, or of the main thread alone, it is an information, and so it is of those at a condition, a \
-         semaphore, an atomic, a pulse or a channel where nothing else was found: who stands alone first, then the most, who takes work at last",
+         semaphore, an atomic, a pulse, a channel or `Atomics.wait` of JavaScript where nothing else was found: who stands alone first, then the most, who takes work at last",
         "stacks; the runtime's memory",
     )],
     disproved_by: "A second look in which they stand elsewhere, or wait for the next answer.",

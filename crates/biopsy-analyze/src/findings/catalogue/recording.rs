@@ -28,7 +28,8 @@ pub(super) const TARGET_ENDED: About = About {
             "process exits, samples, events",
         ),
         of_memory(
-            "a thread ends the process by `exit` (info with status 0), in which function, and what the functions on its stack say of the reason",
+            "a thread ends the process by `exit` (info with status 0), in which function, and what the functions on its stack say of the reason; \
+             of Java, which thread asked for it (`System.exit`, `Runtime.halt`)",
             "registers, stacks",
         ),
     ],

@@ -128,6 +128,7 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
         | PeerObject::Socket
         | PeerObject::SocketRoom
         | PeerObject::Events
+        | PeerObject::SharedWord
         | PeerObject::Inside
         | PeerObject::Child => Severity::Info,
     };

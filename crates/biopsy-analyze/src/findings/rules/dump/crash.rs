@@ -167,6 +167,13 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
         let words = words.map_or(String::new(), |words| format!(": {words}"));
         list.push(fact(format!("{} with code {code}{words}", crash.signal_name), None));
     }
+    if let Some(name) = &crash.ended_by {
+        let text = format!(
+            "a handler of {} was called for it, which then ended the process by {name}",
+            crash.signal_name
+        );
+        list.push(fact(text, None));
+    }
     if let Some(pid) = crash.sender {
         list.push(fact(format!("sent by process {pid}"), None));
     }

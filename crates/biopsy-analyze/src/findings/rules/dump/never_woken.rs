@@ -115,10 +115,13 @@ fn at_nothing(runtime: &StrandRuntime) -> Option<Finding> {
 fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
     let strands = &runtime.runtime.strands;
     let alone: Vec<&Strand> = strands.iter().filter(|strand| is_alone(strand)).collect();
-    // A wait group counts those who were there; a channel may find somebody who comes later.
-    let counts =
-        |strand: &&&Strand| strand.wait.as_ref().is_some_and(|wait| wait.kind == WaitKind::WaitGroup);
-    let first = alone.iter().find(counts).or(alone.first())?;
+    // A wait group counts those who were there, a lock was taken; a channel may find somebody who comes later.
+    let is = |strand: &&&Strand, known: fn(WaitKind) -> bool| {
+        strand.wait.as_ref().is_some_and(|wait| known(wait.kind))
+    };
+    let counts = alone.iter().find(|strand| is(strand, |kind| kind == WaitKind::WaitGroup));
+    let taken = || alone.iter().find(|strand| is(strand, WaitKind::is_held));
+    let first = counts.or_else(taken).or(alone.first())?;
     let wait = first.wait.as_ref()?;
     let same: Vec<&&Strand> =
         alone.iter().filter(|one| one.wait.as_ref().is_some_and(|other| other.kind == wait.kind)).collect();
@@ -150,6 +153,11 @@ fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
         WaitKind::WaitGroup => (
             if rests { Severity::Info } else { Severity::Warning },
             "Look for a way out of what is counted (an error, a panic) that leaves `Done` out; defer it",
+        ),
+        // Another goroutine may unlock it that is started later, or is told to.
+        kind if kind.is_held() => (
+            Severity::Notice,
+            "Look for a way out between `Lock` and `Unlock` (an error, an early return) that leaves `Unlock` out; defer it",
         ),
         _ => {
             (Severity::Notice, "Look for the one that should take: has it ended, or gone on without taking?")

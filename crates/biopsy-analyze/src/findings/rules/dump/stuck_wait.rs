@@ -77,7 +77,16 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("java.util.concurrent.LinkedBlockingQueue.put", Answer("room in a queue")),
     ("java.util.concurrent.LinkedBlockingDeque.put", Answer("room in a queue")),
     ("java.util.concurrent.SynchronousQueue.put", Answer("somebody who takes from a queue")),
-    ("java.util.concurrent.", Work("")),
+    ("java.util.concurrent.ThreadPoolExecutor", Work("")),
+    ("java.util.concurrent.ScheduledThreadPoolExecutor", Work("")),
+    ("java.util.concurrent.ForkJoin", Work("")),
+    ("java.util.concurrent.ArrayBlockingQueue.", Work("something in a queue")),
+    ("java.util.concurrent.LinkedBlockingQueue.", Work("something in a queue")),
+    ("java.util.concurrent.LinkedBlockingDeque.", Work("something in a queue")),
+    ("java.util.concurrent.LinkedTransferQueue.", Work("something in a queue")),
+    ("java.util.concurrent.PriorityBlockingQueue.", Work("something in a queue")),
+    ("java.util.concurrent.SynchronousQueue.", Work("something in a queue")),
+    ("java.util.concurrent.DelayQueue.", Work("something in a queue")),
     ("java.lang.Thread.join", Answer("the end of a thread")),
     // Python
     ("Event.wait", Answer("an event")),
@@ -214,12 +223,8 @@ fn of_thread(analysis: &DumpAnalysis, thread: &DumpThread, groups: &mut Groups) 
     }
     let Some(rows) = analysis.groups.get(thread.group).map(|group| group.frames.as_slice()) else { return };
     let Some(place) = analysis.place(thread.tid).filter(|place| place.own) else { return };
-    let Some(at) =
-        rows.iter().position(|row| row.label() == place.function || row.label().starts_with(&place.function))
-    else {
-        return;
-    };
-    let by_name = awaited(rows.get(..at).unwrap_or_default());
+    let Some(inner) = inside_of(rows, &place.function) else { return };
+    let by_name = awaited(inner);
     let what = match (by_name, lock.map(|lock| lock.kind)) {
         (Some(Answer(words)), _) => words,
         (None, Some(LockKind::Barrier)) => "a barrier",
@@ -230,6 +235,12 @@ fn of_thread(analysis: &DumpAnalysis, thread: &DumpThread, groups: &mut Groups) 
     entry.who.push(thread.label());
     entry.tids.push(thread.tid);
     entry.of_main = thread.tid.0 == analysis.identity.pid.0;
+}
+
+/// The rows inside of the program's place: what is outside of it is who started the thread.
+pub(super) fn inside_of<'r>(rows: &'r [FrameRow], function: &str) -> Option<&'r [FrameRow]> {
+    let at = rows.iter().position(|row| row.label() == function || row.label().starts_with(function))?;
+    rows.get(..at)
 }
 
 /// The outermost function that is known decides.
@@ -367,7 +378,9 @@ mod tests {
                 "std::__atomic_wait_address<std::__barrier_phase_t, std::__tree_barrier<>::wait()::{lambda()#1}>",
                 Some(Answer("a barrier")),
             ),
-            ("java.util.concurrent.LinkedBlockingQueue.take", Some(Work(""))),
+            ("java.util.concurrent.LinkedBlockingQueue.take", Some(Work("something in a queue"))),
+            ("java.util.concurrent.ThreadPoolExecutor.getTask", Some(Work(""))),
+            ("java.util.concurrent.locks.LockSupport.park", None),
             ("java.util.concurrent.LinkedBlockingQueue.put", Some(Answer("room in a queue"))),
             ("Queue.get", Some(Work("something in a queue"))),
             ("Event.wait", Some(Answer("an event"))),

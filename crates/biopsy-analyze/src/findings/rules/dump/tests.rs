@@ -292,6 +292,7 @@ fn crash(signal: i32, address_kind: Option<AddressKind>, access: Option<Access>)
         signal,
         signal_name: format!("signal {signal}"),
         meaning: "a signal",
+        ended_by: None,
         code: None,
         sender: None,
         address: address_kind.as_ref().map(|_| 0x10),

@@ -7,7 +7,39 @@ use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
-    of_dotnet(analysis).or_else(|| of_go(analysis))
+    of_dotnet(analysis).or_else(|| of_go(analysis)).or_else(|| of_words(analysis))
+}
+
+/// A process that ended itself, and whose runtime wrote what for.
+fn of_words(analysis: &DumpAnalysis) -> Option<Finding> {
+    let words = analysis.last_words.as_ref().filter(|_| analysis.crash.is_none())?;
+    let (thread, status) = analysis.threads.iter().find_map(|thread| Some((thread, thread.ends_with?)))?;
+    if status == 0 {
+        return None;
+    }
+    let place = words.place.as_ref().map_or(String::new(), |place| format!(" in {}", place.name()));
+    let what = match words.type_name.as_str() {
+        panic if panic.contains(' ') => panic.to_owned(),
+        name => format!("`{name}` was not caught"),
+    };
+    let mut evidence =
+        vec![fact(format!("it wrote before it ended: {}: {}", words.type_name, words.text), None)];
+    evidence.extend(words.place.as_ref().and_then(|place| place.source.as_ref()).map(|(file, line)| {
+        let line = line.map_or(String::new(), |line| format!(":{line}"));
+        fact(format!("thrown in {file}{line}"), None)
+    }));
+    evidence.push(at(
+        Reference::Thread(thread.tid),
+        format!("{} then ended the process with status {status}", thread.label()),
+    ));
+    evidence.extend(signature(analysis));
+    Some(finding(
+        format!("The process ended itself with status {status}{place}: {what}"),
+        "An exception or a panic left the outermost function, and the runtime ends the process then. By the time it ends nothing of it is on \
+         a stack any more: place and text are from what the runtime wrote to its standard error.",
+        evidence,
+        "Look at the function and line, and at who gave it what it failed at",
+    ))
 }
 
 /// A process of Go that ends by `exit`: where a signal ends it, that is the finding.

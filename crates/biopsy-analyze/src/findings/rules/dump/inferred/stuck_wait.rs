@@ -121,7 +121,8 @@ fn of_thread(analysis: &DumpAnalysis, thread: &DumpThread) -> Option<(String, Wa
         return None;
     }
     let place = analysis.place(thread.tid).filter(|place| place.own)?;
-    let (what, work) = told(names(), what)?;
+    let inner = stuck_wait::inside_of(rows, &place.function)?;
+    let (what, work) = told(inner.iter().filter_map(|row| row.function.as_deref()), what)?;
     Some((place.name(), Waiter { who: thread.label(), what, work, tid: Some(thread.tid) }))
 }
 
@@ -163,7 +164,13 @@ fn of_strand(runtime: &StrandRuntime, strand: &Strand) -> Option<(String, Waiter
     if strand.of_runtime || strand.state == StrandState::Running || owned || is_main || !is_signal {
         return None;
     }
-    let (what, work) = told(strand.frames.iter().map(|frame| &*frame.function), wait.kind.words())?;
+    // What is outside of the program's place is who started it: a pool, mostly.
+    let inner = strand.frames.get(..runtime.program_index(strand)?)?;
+    let what = match (runtime.runtime.kind, wait.reason.as_str()) {
+        (RuntimeKind::Node, "Atomics.wait") => "a notification (`Atomics.notify`)",
+        _ => wait.kind.words(),
+    };
+    let (what, work) = told(inner.iter().map(|frame| &*frame.function), what)?;
     let place = runtime.place(strand)?;
     Some((place, Waiter { who: runtime.label(strand), what, work, tid: strand.tid }))
 }

@@ -1,0 +1,119 @@
+//! A fault whose handler ended the process: what the kernel told the handler, and where it came from.
+//!
+//! Virtual machines, crash reporters and handlers of a program's own print something, and then abort or send the signal once more. What
+//! the process died of is the fault that they were called for.
+
+use biopsy_image::{GeneralRegisters, Image};
+use biopsy_stacks::image::{Frame, ThreadStack};
+use biopsy_stacks::unwind::FoundBy;
+
+/// From the stack pointer of the code that a handler returns to, which is that of `struct ucontext`, to `struct siginfo`, which
+/// begins with the number of the signal (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h).
+const SIGINFO_BEHIND: u64 = 304;
+/// In it: `si_code` and `si_addr`.
+const CODE: u64 = 8;
+const ADDRESS: u64 = 16;
+/// To the number of the trap in its registers (`trapno` of `struct sigcontext_64`): 6 no instruction, 13 protection, 14 page fault, 16 and
+/// 19 arithmetic, 17 alignment.
+const TRAP_BEHIND: u64 = 200;
+/// To the first of its registers, and how many there are: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.
+const REGISTERS_BEHIND: u64 = 40;
+const REGISTERS: usize = 18;
+/// The longest instruction.
+const INSTRUCTION: usize = 15;
+
+/// A fault that was handled.
+#[derive(Clone, Debug)]
+pub(super) struct Handled {
+    pub(super) number: i32,
+    pub(super) code: i32,
+    pub(super) address: u64,
+    pub(super) registers: GeneralRegisters,
+    /// The bytes from the instruction on.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The fault that the handler on this stack was called for; `None`: there is none, or its handler did not ask what it was.
+pub(super) fn fault(image: &dyn Image, stack: &ThreadStack) -> Option<Handled> {
+    let frame = stack.frames.get(crashed_at(image, stack)?.checked_sub(1)?)?.sp.0;
+    let number = int(image, frame, SIGINFO_BEHIND)?;
+    let code = int(image, frame, SIGINFO_BEHIND + CODE)?;
+    // Sent from outside, and taken for a fault by its number: its address is none.
+    if !is_fault(number) || code <= 0 {
+        return None;
+    }
+    let word = |offset: u64| {
+        let mut bytes = [0; 8];
+        let read = image.read(frame.checked_add(offset)?, &mut bytes).ok()?;
+        (read == bytes.len()).then(|| u64::from_le_bytes(bytes))
+    };
+    let mut words = [0; REGISTERS];
+    for (at, register) in words.iter_mut().enumerate() {
+        *register = word(REGISTERS_BEHIND + 8 * at as u64)?;
+    }
+    let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags] = words;
+    let registers = GeneralRegisters {
+        r8,
+        r9,
+        r10,
+        r11,
+        r12,
+        r13,
+        r14,
+        r15,
+        rdi,
+        rsi,
+        rbp,
+        rbx,
+        rdx,
+        rax,
+        rcx,
+        rsp,
+        rip,
+        eflags,
+        // In no system call.
+        orig_rax: u64::MAX,
+        ..GeneralRegisters::from_words(&[0; 27])
+    };
+    let mut bytes = vec![0; INSTRUCTION];
+    let read = image.read(rip, &mut bytes).unwrap_or(0);
+    bytes.truncate(read);
+    let address = word(SIGINFO_BEHIND + ADDRESS)?;
+    Some(Handled { number, code, address, registers, bytes })
+}
+
+/// Signals that the processor's faults raise.
+fn is_fault(number: i32) -> bool {
+    matches!(number, 4 | 5 | 7 | 8 | 11)
+}
+
+/// The number of the frame that a signal of a crash interrupted, where its handler runs: the outermost such. Handlers of other
+/// signals are code like any other, and may crash themselves.
+pub(super) fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize> {
+    (1..stack.frames.len()).rev().find(|position| {
+        let interrupted =
+            stack.frames.get(*position).is_some_and(|frame| frame.found == FoundBy::SignalFrame);
+        interrupted
+            && stack.frames.get(position - 1).is_some_and(|trampoline| {
+                match int(image, trampoline.sp.0, SIGINFO_BEHIND) {
+                    Some(4..=8 | 11 | 31) => true,
+                    Some(1..=64) | None => false,
+                    // A handler that did not ask for it has none: the processor's trap tells, if it was one.
+                    Some(_) => {
+                        matches!(int(image, trampoline.sp.0, TRAP_BEHIND), Some(6 | 13 | 14 | 16 | 17 | 19))
+                    }
+                }
+            })
+    })
+}
+
+fn int(image: &dyn Image, at: u64, offset: u64) -> Option<i32> {
+    let mut number = [0; 4];
+    let read = image.read(at.checked_add(offset)?, &mut number).ok()?;
+    (read == number.len()).then(|| i32::from_le_bytes(number))
+}
+
+/// The frames of a thread from where it crashed on.
+pub(super) fn frames_of_crash<'s>(image: &dyn Image, stack: &'s ThreadStack) -> &'s [Frame] {
+    stack.frames.get(crashed_at(image, stack).unwrap_or(0)..).unwrap_or_default()
+}
