@@ -16,6 +16,9 @@ const ADDRESS: u64 = 16;
 /// To the number of the trap in its registers (`trapno` of `struct sigcontext_64`): 6 no instruction, 13 protection, 14 page fault, 16 and
 /// 19 arithmetic, 17 alignment.
 const TRAP_BEHIND: u64 = 200;
+/// To the error of the trap, and to the address of a page that was not there (`err`, `cr2`).
+const ERROR_BEHIND: u64 = 192;
+const PAGE_BEHIND: u64 = 216;
 /// To the first of its registers, and how many there are: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.
 const REGISTERS_BEHIND: u64 = 40;
 const REGISTERS: usize = 18;
@@ -36,12 +39,6 @@ pub(super) struct Handled {
 /// The fault that the handler on this stack was called for; `None`: there is none, or its handler did not ask what it was.
 pub(super) fn fault(image: &dyn Image, stack: &ThreadStack) -> Option<Handled> {
     let frame = stack.frames.get(crashed_at(image, stack)?.checked_sub(1)?)?.sp.0;
-    let number = int(image, frame, SIGINFO_BEHIND)?;
-    let code = int(image, frame, SIGINFO_BEHIND + CODE)?;
-    // Sent from outside, and taken for a fault by its number: its address is none.
-    if !is_fault(number) || code <= 0 {
-        return None;
-    }
     let word = |offset: u64| {
         let mut bytes = [0; 8];
         let read = image.read(frame.checked_add(offset)?, &mut bytes).ok()?;
@@ -78,8 +75,28 @@ pub(super) fn fault(image: &dyn Image, stack: &ThreadStack) -> Option<Handled> {
     let mut bytes = vec![0; INSTRUCTION];
     let read = image.read(rip, &mut bytes).unwrap_or(0);
     bytes.truncate(read);
-    let address = word(SIGINFO_BEHIND + ADDRESS)?;
-    Some(Handled { number, code, address, registers, bytes })
+    let told = int(image, frame, SIGINFO_BEHIND).filter(|number| (1..=64).contains(number));
+    let (number, code, address) = match told {
+        Some(number) => (number, int(image, frame, SIGINFO_BEHIND + CODE)?, word(SIGINFO_BEHIND + ADDRESS)?),
+        // A handler that did not ask for it has none: the processor's own words are in the registers.
+        None => by_trap(int(image, frame, TRAP_BEHIND)?, word(ERROR_BEHIND)?, word(PAGE_BEHIND)?)?,
+    };
+    // Sent from outside, and taken for a fault by its number: its address is none.
+    (is_fault(number) && code > 0).then_some(Handled { number, code, address, registers, bytes })
+}
+
+/// Signal, its code and the address, by the processor's trap (`force_sig_fault` of arch/x86): 14 is a page fault, whose error tells by its
+/// lowest bit whether the page was there.
+fn by_trap(trap: i32, error: u64, page: u64) -> Option<(i32, i32, u64)> {
+    Some(match trap {
+        0 => (8, 1, 0),
+        6 => (4, 2, 0),
+        13 => (11, 0x80, 0),
+        14 if error & 1 == 0 => (11, 1, page),
+        14 => (11, 2, page),
+        17 => (7, 1, 0),
+        _ => return None,
+    })
 }
 
 /// Signals that the processor's faults raise.
@@ -116,4 +133,18 @@ fn int(image: &dyn Image, at: u64, offset: u64) -> Option<i32> {
 /// The frames of a thread from where it crashed on.
 pub(super) fn frames_of_crash<'s>(image: &dyn Image, stack: &'s ThreadStack) -> &'s [Frame] {
     stack.frames.get(crashed_at(image, stack).unwrap_or(0)..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_trap;
+
+    #[test]
+    fn the_processor_says_what_a_handler_was_not_told() {
+        assert_eq!(by_trap(14, 4, 0x18), Some((11, 1, 0x18)));
+        assert_eq!(by_trap(14, 7, 0x7000), Some((11, 2, 0x7000)));
+        assert_eq!(by_trap(13, 0, 9).map(|(number, code, _)| (number, code)), Some((11, 0x80)));
+        assert_eq!(by_trap(0, 0, 0).map(|(number, ..)| number), Some(8));
+        assert_eq!(by_trap(3, 0, 0), None);
+    }
 }

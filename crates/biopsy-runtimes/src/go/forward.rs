@@ -339,7 +339,10 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
                     if change == -1 {
                         way.note(at, Mode::Mutex, 1, ahead);
                     }
-                    way.note(at.and_then(|at| at.checked_sub(READERS)), Mode::Read, -change, ahead);
+                    // Where its address is not known, it counts once.
+                    if let Some(at) = at.and_then(|at| at.checked_sub(READERS)) {
+                        way.note(Some(at), Mode::Read, -change, ahead);
+                    }
                 }
                 way.set(instruction.op1_register(), None);
             }

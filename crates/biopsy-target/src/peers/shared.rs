@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
 
-use crate::process::proc_root::{ProcRoot, ProcessDir};
+use crate::process::proc_root::{ProcRoot, ProcessDir, is_gone};
 
 /// Bytes of a list of mappings.
 const MAPS: usize = 8 << 20;
 /// Processes that are looked at, and for how long at most.
 const PROCESSES: usize = 4_000;
-const LONGEST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// What is mapped: device and inode, which memory without a name has too.
 pub(super) type File = (String, u64);
@@ -45,9 +45,13 @@ impl Sharing {
                 break;
             }
             let Ok(dir) = root.process(*pid) else { continue };
-            let Ok(text) = dir.read("maps", MAPS) else {
-                sharing.hidden += 1;
-                continue;
+            let text = match dir.read("maps", MAPS) {
+                Ok(text) => text,
+                Err(error) if is_gone(&error) => continue,
+                Err(_) => {
+                    sharing.hidden += 1;
+                    continue;
+                }
             };
             for (_, word) in String::from_utf8_lossy(&text).lines().filter_map(row) {
                 let pids = sharing.by_file.entry(word.file).or_default();

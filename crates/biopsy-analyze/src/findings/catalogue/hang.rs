@@ -75,7 +75,7 @@ pub(super) const STUCK_WAIT: About = About {
         "threads other than the main one, goroutines, tasks or async operations wait without a limit for what somebody was to give them (a \
          future, latch, barrier, event, pulse, semaphore, room in a queue), and nothing says who: a notice from 2 on. Workers that wait \
          for work are left out. Of one, or of the main thread alone, it is an information, and so it is of those at a condition, a \
-         semaphore, an atomic, a pulse, a channel or `Atomics.wait` of JavaScript where nothing else was found: who stands alone first, then the most, who takes work at last",
+         semaphore, an atomic, a pulse, a channel, `Atomics.wait` of JavaScript, a `connect` or an `open` where nothing else was found: who stands alone first, then the most, who takes work at last",
         "stacks; the runtime's memory",
     )],
     disproved_by: "A second look in which they stand elsewhere, or wait for the next answer.",

@@ -213,6 +213,10 @@ impl Cutter<'_> {
                 Ok(())
             }
             Place::File if full => self.own_copies(range, State::Present(Class::Files, Source::Whole)),
+            // It has no build id by which another one would be told from it, and classes of Java are nowhere else.
+            Place::File if is_archive_of_java(self.mapping) => {
+                self.own_copies(range, State::Present(Class::Files, Source::Whole))
+            }
             Place::File => self.own_copies(range, State::Absent(Reason::InFile)),
             Place::Unreadable | Place::Device | Place::Kernel => Ok(()),
         }
@@ -272,6 +276,11 @@ impl Cutter<'_> {
             _ => self.pieces.push(Piece { range, protection, state }),
         }
     }
+}
+
+/// `classes.jsa`: what virtual machines of Java share of their own classes.
+fn is_archive_of_java(mapping: &Mapping) -> bool {
+    mapping.path().is_some_and(|path| path.ends_with(b".jsa"))
 }
 
 /// The runs of pages of `range` that are there, joined across gaps shorter than `gap`.

@@ -1,7 +1,7 @@
 //! An exception that nobody caught, or that ended the process.
 
-use crate::dump::DumpAnalysis;
 use crate::dump::managed::ExceptionRow;
+use crate::dump::{Access, DumpAnalysis};
 use crate::findings::dump::{at, own, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
@@ -87,6 +87,13 @@ fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
     let mut evidence =
         vec![at(Reference::Thread(thread.tid), format!("thrown in {}{place}", thread.label()))];
     evidence.push(fact(exception.words(), None));
+    // What the runtime made an exception of, where a fault of the processor was it.
+    if let Some(kind) = crash.address_kind.as_ref().filter(|_| crash.ended_by.is_some()) {
+        let access = crash.access.map_or("accessed", Access::word);
+        let text =
+            format!("it began as {}: an address was {access}; it is {}", crash.signal_name, kind.words());
+        evidence.push(fact(text, None));
+    }
     evidence.extend(exception.inner.iter().map(|inner| {
         let place = inner.thrown_in.first().map_or(String::new(), |place| format!(", thrown in `{place}`"));
         fact(format!("because of {}{place}", inner.words()), None)

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
-use crate::dump::{DumpAnalysis, DumpThread, LockKind, Movement};
+use crate::dump::{DumpAnalysis, DumpThread, LockKind, Movement, ThreadState};
 use crate::findings::dump::NAMED;
 use crate::findings::evidence::steps;
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
@@ -43,6 +43,9 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         {
             places.entry(place).or_default().push(waiter);
         }
+    }
+    for (place, waiter) in analysis.threads.iter().filter_map(|thread| in_call(analysis, thread)) {
+        places.entry(place).or_default().push(waiter);
     }
     // Who stands alone first, then the most; who waits for work at last.
     let mut found: Vec<(&String, &Vec<Waiter>)> = places.iter().collect();
@@ -126,6 +129,30 @@ fn of_thread(analysis: &DumpAnalysis, thread: &DumpThread) -> Option<(String, Wa
     Some((place.name(), Waiter { who: thread.label(), what, work, tid: Some(thread.tid) }))
 }
 
+/// A thread in a call of the system that ends when somebody comes to the other end.
+fn in_call(analysis: &DumpAnalysis, thread: &DumpThread) -> Option<(String, Waiter)> {
+    let ThreadState::InSystemCall { number: Some(number), .. } = thread.state else { return None };
+    let what = awaited_in(number)?;
+    if thread.movement == Some(Movement::Moved) {
+        return None;
+    }
+    let place = analysis.place(thread.tid).filter(|place| place.own)?;
+    let what = what.to_owned();
+    Some((place.name(), Waiter { who: thread.label(), what, work: false, tid: Some(thread.tid) }))
+}
+
+/// By the numbers of x86-64.
+fn awaited_in(call: u32) -> Option<&'static str> {
+    match call {
+        // open, openat, openat2
+        2 | 257 | 437 => {
+            Some("the other end of what it opens (a FIFO, or a file system that does not answer)")
+        }
+        42 => Some("its connection to be accepted (`connect`)"),
+        _ => None,
+    }
+}
+
 /// What is waited for, by the functions on the way or else as the lock says it, and whether that is work. `None`: another rule knows it, or
 /// it is a library's own worker.
 fn told<'a>(names: impl Iterator<Item = &'a str>, lock: &str) -> Option<(String, bool)> {
@@ -173,4 +200,16 @@ fn of_strand(runtime: &StrandRuntime, strand: &Strand) -> Option<(String, Waiter
     let (what, work) = told(inner.iter().map(|frame| &*frame.function), what)?;
     let place = runtime.place(strand)?;
     Some((place, Waiter { who: runtime.label(strand), what, work, tid: strand.tid }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::awaited_in;
+
+    #[test]
+    fn calls_that_wait_for_the_other_end_are_known() {
+        assert!(awaited_in(257).is_some_and(|what| what.contains("FIFO")));
+        assert!(awaited_in(42).is_some_and(|what| what.contains("connect")));
+        assert_eq!([0, 1, 202, 232].map(awaited_in), [None; 4], "what others know");
+    }
 }
