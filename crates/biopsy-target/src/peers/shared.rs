@@ -47,7 +47,8 @@ impl Sharing {
             let Ok(dir) = root.process(*pid) else { continue };
             let text = match dir.read("maps", MAPS) {
                 Ok(text) => text,
-                Err(error) if is_gone(&error) => continue,
+                // The first process of a machine starts others and has no memory in common with them.
+                Err(error) if is_gone(&error) || pid.0 == 1 => continue,
                 Err(_) => {
                     sharing.hidden += 1;
                     continue;
