@@ -51,10 +51,12 @@ fn in_call_or_row(text: &[u8], name: &Range<usize>) -> Option<Value> {
         return None;
     }
     let mut at = name.end + length;
-    if !matches!(text.get(at), Some(b',' | b';')) {
+    // `("key" . "value")`
+    let is_pair = before == Some(b'(') && text[at..].starts_with(b" . ");
+    if !is_pair && !matches!(text.get(at), Some(b',' | b';')) {
         return None;
     }
-    at += 1;
+    at += if is_pair { 3 } else { 1 };
     at += text[at..].iter().take(4).take_while(|b| **b == b' ').count();
     let (again, length) = Quote::at(text, at)?;
     if again != quote {
@@ -227,7 +229,15 @@ fn in_next_element(text: &[u8], name: &Range<usize>) -> Option<Value> {
     if tag.is_empty() || next[..end].ends_with(b"/") {
         return None;
     }
-    let start = text.len() - next.len() + end + 1;
+    let mut start = text.len() - next.len() + end + 1;
+    let mut tag = tag;
+    // `<value><string>x</string></value>`
+    if text[start..].starts_with(b"<") && text.get(start + 1).is_some_and(u8::is_ascii_alphabetic) {
+        tag = tag_name(&text[start + 1..]);
+        start += 1 + tag.len();
+        text[start..].strip_prefix(b">")?;
+        start += 1;
+    }
     let inside = &text[start..];
     let length = memchr::memchr(b'<', &inside[..inside.len().min(VALUE_MAX)])?;
     let is_closed = inside[length..].strip_prefix(b"</")?.starts_with(tag);

@@ -18,7 +18,7 @@ use crate::source::{
     is_source, is_variable,
 };
 use crate::value::{self, How, Value};
-use crate::{cells, composite};
+use crate::{aligned, cells, composite};
 
 /// Longest name looked at on each side of the keyword, in bytes.
 const NAME_REACH: usize = 64;
@@ -166,6 +166,15 @@ impl KeyRule {
         } else if self.strength == Strength::Any {
             values.retain(|value| value.quoted || !begins_sentence(text, &value.range, lists));
         }
+        // `using RSA key 5BE8A3F6C8A5C01D106C0AD820B1A390B168D356`: the name of a public one.
+        let is_id_of_key = |value: &[u8]| {
+            matches!(value.len(), 8 | 16 | 40)
+                && value.iter().all(|b| b.is_ascii_digit() || matches!(b, b'A'..=b'F'))
+        };
+        if is_said {
+            values.retain(|value| !is_setting(&text[value.range.clone()]));
+            values.retain(|value| !is_id_of_key(&text[value.range.clone()]));
+        }
         // A cell behind a tab looks like a word behind a blank.
         if values.is_empty() && is_said { self.in_cells(text, &name, lists) } else { values }
     }
@@ -187,7 +196,11 @@ impl KeyRule {
         }
         let beside = accepted(How::Cell, cells::beside(text, name).into_iter().collect());
         // The cell behind the name of a column is the name of another one.
-        if beside.is_empty() { accepted(How::Column, cells::below(text, name)) } else { beside }
+        if !beside.is_empty() {
+            return beside;
+        }
+        let below = accepted(How::Column, cells::below(text, name));
+        if below.is_empty() { accepted(How::Column, aligned::below(text, name)) } else { below }
     }
 
     /// Is this the name of an environment variable or an option whose value is a secret? The whole of `name` is
@@ -225,6 +238,9 @@ impl KeyRule {
         if how == How::Block {
             return true;
         }
+        if is_fingerprint(bytes) {
+            return false;
+        }
         if how == How::Cell && !plausible::is_of_a_cell(bytes) {
             return false;
         }
@@ -250,6 +266,9 @@ impl KeyRule {
             How::Assigned { prose, compared, .. } => (prose, compared),
             _ => (false, false),
         };
+        if prose && !value.quoted && is_setting(bytes) {
+            return false;
+        }
         let goes_on = matches!(text.get(value.range.end..), Some([b' ', b'a'..=b'z', ..]));
         if (prose || compared || goes_on || how == How::Flag) && !value.quoted && lists.is_prose_word(bytes) {
             return false;
@@ -282,6 +301,17 @@ impl KeyRule {
         {
             return None;
         }
+        if self.boundary == Boundary::End {
+            let before = text[name.start..word.start].to_ascii_lowercase();
+            let is_joined = before.last().is_some_and(u8::is_ascii_alphabetic)
+                && !starts_word(text, word.start, name.start);
+            if word.end != name.end
+                || !is_joined
+                || self.neutral_before.iter().any(|neutral| before.ends_with(neutral))
+            {
+                return None;
+            }
+        }
         let before = &text[name.start..word.start];
         if !self.neutral_before.is_empty()
             && words_of(before)
@@ -307,6 +337,24 @@ impl KeyRule {
         }
         Some(name)
     }
+}
+
+/// `SHA256:uNiVztks...`: what everybody may know of a key.
+fn is_fingerprint(value: &[u8]) -> bool {
+    let is_pair = |pair: &[u8]| pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
+    value.starts_with(b"SHA256:")
+        || value.starts_with(b"MD5:")
+        || value.len() == 47 && value.split(|b| *b == b':').all(is_pair)
+}
+
+/// `min_length=12`: in a sentence, the name and value of something else.
+fn is_setting(value: &[u8]) -> bool {
+    let Some(sign) = memchr::memchr(b'=', value) else { return false };
+    let (name, setting) = (&value[..sign], &value[sign + 1..]);
+    name.len() >= 3
+        && name.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'.' | b'-'))
+        && (setting.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+            || setting.iter().all(u8::is_ascii_alphabetic))
 }
 
 /// A name of several words (`AUTH_KEY`), or one that Lisp sets: `(setq psk "x")`.
@@ -446,7 +494,7 @@ fn ends_word(text: &[u8], at: usize, name_end: usize) -> bool {
 }
 
 /// The words of a name: split at what is no letter or digit, and at capitals.
-fn words_of(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn words_of(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut at = 0;
     std::iter::from_fn(move || {
         while at < name.len() && !name[at].is_ascii_alphanumeric() {

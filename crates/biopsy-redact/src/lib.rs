@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aligned;
 mod attribute;
 mod below;
 mod called;
@@ -37,9 +38,11 @@ mod counts;
 mod encoded;
 mod env;
 mod error;
+mod escapes;
 mod examples;
 mod forms;
 mod fuzz;
+mod hexdump;
 mod in_place;
 mod json;
 mod key;
@@ -66,6 +69,8 @@ mod scrambled;
 mod shape;
 mod source;
 mod stream;
+mod unlisted;
+mod unpack;
 mod unquoted;
 mod value;
 pub mod verify;

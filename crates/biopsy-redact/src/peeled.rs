@@ -3,7 +3,7 @@
 //!
 //! Most lines of logs are no part of a document. Only those whose end says that something goes on below are looked at again.
 
-use crate::encoded::Unescaped;
+use crate::escapes::Unescaped;
 
 /// Most lines of one document, and most bytes.
 const LINES_MAX: usize = 128;

@@ -461,7 +461,7 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
         .iter()
         .position(|b| matches!(b, b'\n' | b'\r' | b'"' | b'<' | b'{' | 0))
         .unwrap_or(rest.len())];
-    let is_directive = text[name.clone()].contains(&b'_');
+    let is_directive = text[name.clone()].contains(&b'_') || is_line_of_two(text, name, behind);
     let place = |offset: usize| {
         let at = skip_blank(text, behind + offset);
         Some(Place { key: name.start, at, how: How::Beside, key_quote: None, whole_line: false })
@@ -503,6 +503,21 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
         return place(0);
     }
     None
+}
+
+/// `  password x1;`: nothing but a name and one word that no sentence has.
+fn is_line_of_two(text: &[u8], name: &Range<usize>, behind: usize) -> bool {
+    let before = &text[name.start.saturating_sub(64)..name.start];
+    let before = &before[before.iter().rposition(|b| *b == b'\n').map_or(0, |newline| newline + 1)..];
+    let rest = &text[behind..text.len().min(behind + 128)];
+    let line = rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())].trim_ascii_end();
+    let line = line.strip_suffix(b";").unwrap_or(line);
+    let is_one = !line.is_empty()
+        && !line.iter().any(|b| b.is_ascii_whitespace() || *b == b'/')
+        && text[name.end..behind].iter().all(|b| *b == b' ');
+    let begins = before.iter().all(|b| matches!(b, b' ' | b'\t'))
+        || text[name.clone()].contains(&b'-') && before.iter().all(|b| b.is_ascii_lowercase() || *b == b' ');
+    is_one && begins && line.iter().any(u8::is_ascii_digit)
 }
 
 /// What stands between a name and a value in a sentence.

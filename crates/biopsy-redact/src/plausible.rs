@@ -69,6 +69,16 @@ impl Lists {
         words >= 2 && is_said
     }
 
+    /// Is it a word in names of what identifies something, and opens nothing: `request`, `etag`?
+    pub(crate) fn names_an_id(&self, word: &[u8]) -> bool {
+        contains(&self.words.names_of_ids, word)
+    }
+
+    /// Do such values begin so: `req_x1`?
+    pub(crate) fn begins_an_id(&self, word: &[u8]) -> bool {
+        contains(&self.words.beginnings_of_ids, word) || self.names_an_id(word)
+    }
+
     /// Is it a word that only sentences have: `bitte`, `the`, `to`?
     pub(crate) fn is_of_sentence(&self, word: &[u8]) -> bool {
         contains(&self.words.sentence_words, trim_end_punctuation(word))
@@ -146,6 +156,10 @@ fn is_to_be_filled(value: &[u8]) -> bool {
 /// `****`, `xxxxx`, `......`, `•••`, `***hidden***`.
 fn is_blanked(value: &[u8]) -> bool {
     let first = value[0];
+    // `00000000-0000-0000-0000-000000000000`
+    if value.len() >= 8 && value.iter().all(|b| matches!(b, b'0' | b'-')) {
+        return true;
+    }
     if value.starts_with(b"***") || value.len() < 16 && memchr::memmem::find(value, b"****").is_some() {
         return true;
     }
@@ -195,7 +209,7 @@ fn is_reference(value: &[u8]) -> bool {
     ]
     .iter()
     .any(|tag| value.strip_prefix(*tag).is_some_and(|rest| rest.first().is_none_or(|b| *b == b' ')));
-    if is_of_template || is_tag {
+    if is_of_template || is_tag || is_of_store(value) {
         return true;
     }
     let wrapped: [(&[u8], &[u8]); 8] = [
@@ -256,6 +270,48 @@ fn is_reference(value: &[u8]) -> bool {
         || (value.len() > 2
             && matches!(value[0], b'@' | b':')
             && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))
+}
+
+/// `op://vault/db/password`, `vault:secret/db#password`, `@Microsoft.KeyVault(...)`: where the value is kept.
+fn is_of_store(value: &[u8]) -> bool {
+    const SCHEMES: [&[u8]; 22] = [
+        b"op",
+        b"vault",
+        b"aws-sm",
+        b"awssm",
+        b"aws-ssm",
+        b"ssm",
+        b"sm",
+        b"gcp-sm",
+        b"gcpsm",
+        b"gsm",
+        b"keyvault",
+        b"akv",
+        b"azkv",
+        b"keyring",
+        b"keychain",
+        b"file",
+        b"env",
+        b"secret",
+        b"secrets",
+        b"doppler",
+        b"infisical",
+        b"bws",
+    ];
+    let scheme = memchr::memmem::find(value, b"://").map(|end| &value[..end]);
+    let scheme = scheme.map(|scheme| scheme.strip_prefix(b"ref+").unwrap_or(scheme));
+    let is_path = |rest: &[u8]| {
+        rest.contains(&b'/')
+            && rest.iter().all(|b| b.is_ascii_alphanumeric() || b"/_-.#:".contains(b))
+            && !is_scrambled(rest)
+    };
+    scheme.is_some_and(|scheme| SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)))
+        || [&b"@Microsoft.KeyVault("[..], b"{{resolve:", b"arn:aws", b"%env("]
+            .iter()
+            .any(|start| value.starts_with(start))
+        || [&b"vault:"[..], b"ssm:", b"secretsmanager:", b"projects/"]
+            .iter()
+            .any(|start| value.strip_prefix(*start).is_some_and(is_path))
 }
 
 /// `%s%s`, and `s%s%s` behind the sign of the first: nothing but places that `printf` fills.
@@ -449,7 +505,12 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         Strength::Any => !is_pointer(value),
         Strength::Mixed => {
             let short_number = is_number(value) && value.len() < 12;
-            !short_number && !is_version(value) && !is_release(value) && !is_pointer(value) && !is_path(value)
+            !short_number
+                && !is_version(value)
+                && !is_release(value)
+                && !is_pointer(value)
+                && !is_path(value)
+                && !(is_date(value) && value.len() <= 20)
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
@@ -579,7 +640,7 @@ fn is_random_of_one_case(body: &[u8]) -> bool {
 }
 
 /// `2FTJTA1C-BXO0DV4J-HGTP9E62-QHQSILY1`: groups of one length, as keys of licences have them.
-fn is_of_groups(body: &[u8]) -> bool {
+pub(crate) fn is_of_groups(body: &[u8]) -> bool {
     let mut groups = body.split(|b| *b == b'-');
     let first = groups.next().map_or(0, <[u8]>::len);
     let others = groups.clone().count();

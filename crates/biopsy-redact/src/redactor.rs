@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 use crate::encoded;
+use crate::escapes;
 use crate::json;
 use crate::learned::{Learned, Learning, Source};
 use crate::plausible;
@@ -244,8 +245,8 @@ impl Redactor {
     fn find(&self, text: &[u8], masks: &[Range<usize>], new: usize, spans: &mut Vec<Span>) {
         let from = spans.len();
         self.engine.find(text, masks, spans);
-        let mut undone = encoded::unescaped(text);
-        let twice: Vec<_> = undone.iter().filter_map(encoded::Unescaped::again).collect();
+        let mut undone = escapes::unescaped(text);
+        let twice: Vec<_> = undone.iter().filter_map(escapes::Unescaped::again).collect();
         undone.extend(twice);
         let find =
             |text: &[u8], spans: &mut Vec<Span>| self.engine.find(text, &pseudonym::masks_in(text), spans);
@@ -284,13 +285,23 @@ impl Redactor {
         find_escaped(text, &unquoted, spans, |text, spans| self.learned.find(text, false, spans));
         inside_strings(text, spans, before);
         self.find_encoded(text, masks, spans, ENCODED_TWICE);
+        let find = |text: &[u8], spans: &mut Vec<Span>| {
+            self.find_encoded(text, &pseudonym::masks_in(text), spans, ENCODED_TWICE);
+        };
+        find_escaped(text, &undone, spans, find);
+        let before = spans.len();
+        find_escaped(text, &unquoted, spans, find);
+        inside_strings(text, spans, before);
     }
 
     /// Texts in base64, hex and the like that hold a secret are masked as a whole.
     fn find_encoded(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>, depth: usize) {
+        let is_ours = |piece: &Range<usize>| {
+            let next = masks.partition_point(|mask| mask.end <= piece.start);
+            masks.get(next).is_some_and(|mask| mask.start < piece.end)
+        };
         for run in encoded::runs(text) {
-            let next = masks.partition_point(|mask| mask.end <= run.range.start);
-            if masks.get(next).is_some_and(|mask| mask.start < run.range.end) {
+            if run.pieces.iter().any(is_ours) {
                 continue;
             }
             let mut inner = Vec::new();
@@ -305,18 +316,20 @@ impl Redactor {
             if depth > 0 {
                 self.find_encoded(&run.text, &[], &mut inner, depth - 1);
             }
-            if let Some(first) = inner.first() {
-                let open = run.range.end == text.len();
-                let wrap = wrap_of_list(text, &run.range);
-                spans.push(Span {
-                    range: run.range,
-                    rule: first.rule,
-                    pseudonym: None,
-                    open,
-                    learn: false,
-                    wide: None,
-                    wrap,
-                });
+            for span in &inner {
+                for range in run.pieces_of(&span.range) {
+                    let open = range.end == text.len();
+                    let wrap = wrap_of_list(text, &range);
+                    spans.push(Span {
+                        range,
+                        rule: span.rule,
+                        pseudonym: None,
+                        open,
+                        learn: false,
+                        wide: None,
+                        wrap,
+                    });
+                }
             }
         }
     }
@@ -420,7 +433,7 @@ impl Redactor {
 /// What is found once escapes are undone.
 fn find_escaped(
     text: &[u8],
-    undone: &[encoded::Unescaped],
+    undone: &[escapes::Unescaped],
     spans: &mut Vec<Span>,
     find: impl Fn(&[u8], &mut Vec<Span>),
 ) {
@@ -441,7 +454,7 @@ fn find_escaped(
 /// What is found in documents without what a logger put around their lines: line by line.
 fn find_in_lines(
     text: &[u8],
-    documents: &[encoded::Unescaped],
+    documents: &[escapes::Unescaped],
     spans: &mut Vec<Span>,
     find: impl Fn(&[u8], &mut Vec<Span>),
 ) {
@@ -466,7 +479,7 @@ fn find_in_lines(
 /// What is found in commands that are lists of words: in one word each.
 fn find_in_words(
     text: &[u8],
-    commands: &[encoded::Unescaped],
+    commands: &[escapes::Unescaped],
     spans: &mut Vec<Span>,
     find: impl Fn(&[u8], &mut Vec<Span>),
 ) {

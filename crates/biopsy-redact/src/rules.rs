@@ -68,6 +68,8 @@ pub(crate) enum Boundary {
     Word,
     /// Anywhere (`mypassword`).
     Any,
+    /// At the end of the name (`apptoken`).
+    End,
 }
 
 /// What a value must look like to be taken for a secret.
@@ -249,6 +251,10 @@ pub(crate) struct Words {
     pub(crate) code_roots: Vec<String>,
     /// Values too common to be searched for everywhere, even when found by key.
     pub(crate) never_learn: WordSet,
+    /// Words in names of what identifies, counts or checks something, and opens nothing.
+    pub(crate) names_of_ids: WordSet,
+    /// What such values begin with, in front of `_` or `-`.
+    pub(crate) beginnings_of_ids: WordSet,
     /// Environment variables whose values are shown, `*` at the end stands for any rest.
     pub(crate) environment: Vec<String>,
 }

@@ -19,6 +19,7 @@ use crate::pseudonym::Pseudonym;
 use crate::rules::{self, Kind, Rule, RuleSet, Words};
 use crate::run_shapes;
 use crate::shape::Shape;
+use crate::unlisted;
 use crate::wide::Order;
 
 /// All rules, compiled.
@@ -31,6 +32,10 @@ pub(crate) struct Engine {
     rules: Vec<Rule>,
     allowed: HashSet<Vec<u8>>,
     lists: Lists,
+    /// Rule of credentials that no keyword announces.
+    of_run_shapes: Option<usize>,
+    /// Rule of those of unknown issuers.
+    of_unlisted: Option<usize>,
     /// Of searches that have ended, for those to come: every line is one.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -48,6 +53,8 @@ struct Scratch {
 
 /// Rule whose name credentials without a beginning get.
 const RUN_SHAPES_RULE: &str = "issued";
+/// The same of those of unknown issuers. The last of all, so that whatever else finds one gives its name.
+const UNLISTED_RULE: &str = "unlisted";
 /// Scratch that is kept: as many threads as search at once, and texts in texts.
 const SCRATCH_KEPT: usize = 16;
 
@@ -129,7 +136,20 @@ impl Engine {
             });
         }
         let keywords = Keywords::new(&literals).map_err(RedactError::Keywords)?;
-        Ok(Self { keywords, by_keyword, matchers, rules, allowed, lists, scratch: Mutex::default() })
+        let rule_called = |id: &str| rules.iter().position(|rule| rule.id == id);
+        let (of_run_shapes, of_unlisted) = (rule_called(RUN_SHAPES_RULE), rule_called(UNLISTED_RULE));
+        let scratch = Mutex::default();
+        Ok(Self {
+            keywords,
+            by_keyword,
+            matchers,
+            rules,
+            allowed,
+            lists,
+            of_run_shapes,
+            of_unlisted,
+            scratch,
+        })
     }
 
     /// The rules in force.
@@ -252,15 +272,16 @@ impl Engine {
 
     /// Credentials that begin with nothing.
     fn find_run_shapes(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
-        let Some(rule) = self.rules.iter().position(|rule| rule.id == RUN_SHAPES_RULE) else { return };
-        for range in run_shapes::find(text) {
+        let shapes = run_shapes::find(text).into_iter().map(|range| (range, self.of_run_shapes));
+        let unlisted = unlisted::find(text, &self.lists).into_iter().map(|range| (range, self.of_unlisted));
+        for (range, rule) in shapes.chain(unlisted) {
             let next = masks.partition_point(|mask| mask.end <= range.start);
             let is_ours = masks.get(next).is_some_and(|mask| mask.start < range.end);
             if !is_ours && !self.allows(&text[range.clone()]) {
                 spans.push(Span {
                     open: range.end == text.len(),
                     range,
-                    rule: Some(rule),
+                    rule,
                     pseudonym: None,
                     learn: true,
                     wide: None,

@@ -3,13 +3,15 @@
 
 use std::ops::Range;
 
-use crate::encoded::Unescaped;
+use crate::escapes::Unescaped;
 
 /// Longest line that is looked at at once, in bytes.
 const LINE_MAX: usize = 8 << 10;
 /// What says that a line has a string in a string.
-const SIGNS: [&[u8]; 11] =
-    [b"\\\"", b"\\n", b"\"\"", b"''", b"&quot;", b"&#x27;", b"&#39;", b"&apos;", b"&#34;", b"&lt;", b"&gt;"];
+const SIGNS: [&[u8]; 12] = [
+    b"\\\"", b"\\n", b"\\/", b"\"\"", b"''", b"&quot;", b"&#x27;", b"&#39;", b"&apos;", b"&#34;", b"&lt;",
+    b"&gt;",
+];
 /// Quotes as entities.
 const ENTITIES: [(&[u8], u8); 9] = [
     (b"&quot;", b'"'),

@@ -6,6 +6,34 @@ use crate::pseudonym::mask_at;
 use crate::quote::{Open, Quote, backslashes_at, open_quote_before};
 use crate::rows;
 
+/// What languages put around a value, the longest of it, and how deep.
+const WRAPPERS: [&[u8]; 22] = [
+    b"Some",
+    b"Ok",
+    b"Just",
+    b"Right",
+    b"Left",
+    b"Secret",
+    b"SecretString",
+    b"SecretStr",
+    b"SecretBox",
+    b"SecretBytes",
+    b"Sensitive",
+    b"Zeroizing",
+    b"Protected",
+    b"Optional",
+    b"Box",
+    b"Arc",
+    b"Value",
+    b"Password",
+    b"ApiKey",
+    b"Token",
+    b"String",
+    b"str",
+];
+const WRAPPER_MAX: usize = 16;
+const WRAPPERS_MAX: usize = 3;
+
 /// What is known about the place of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
@@ -106,7 +134,37 @@ pub(crate) fn single(text: &[u8], place: Place) -> Option<Value> {
     {
         return quoted(text, place.at + 1);
     }
-    bare(text, place)
+    in_wrappers(text, place.at).or_else(|| bare(text, place))
+}
+
+/// The value in what languages put around it: `Some("x")`, `SecretString(x)`, `Secret(value='x')`.
+fn in_wrappers(text: &[u8], at: usize) -> Option<Value> {
+    let mut at = at;
+    for depth in 0..=WRAPPERS_MAX {
+        let rest = text.get(at..)?;
+        let name = rest.iter().take(WRAPPER_MAX).take_while(|b| b.is_ascii_alphanumeric()).count();
+        if rest.get(name) == Some(&b'(') && WRAPPERS.iter().any(|known| *known == &rest[..name]) {
+            at += name + 1;
+            continue;
+        }
+        if depth == 0 {
+            return None;
+        }
+        // Its name as an argument.
+        let argument = [&b"value="[..], b"value: ", b"value:", b"inner: ", b"inner="];
+        at += argument.iter().find(|name| rest.starts_with(name)).map_or(0, |name| name.len());
+        if let Some(value) = quoted(text, at) {
+            return Some(value);
+        }
+        let rest = &text[at..];
+        let end = at + rest.iter().take(512).position(|b| b.is_ascii_whitespace() || b"),;".contains(b))?;
+        let value = &text[at..end];
+        let is_value = text[end] == b')'
+            && (value.iter().any(u8::is_ascii_digit) || crate::plausible::is_no_word(value))
+            && value.iter().all(|b| b.is_ascii_graphic() && !b"(\"'{".contains(b));
+        return is_value.then_some(Value { range: at..end, quoted: false, open: false, wrap: None });
+    }
+    None
 }
 
 /// The value in quotes at `at`.

@@ -1,7 +1,7 @@
 //! Commands as lists of words (`["mysql", "-u", "root", "-p", "x"]`, as JSON, YAML and Python write them): as one would type them, with a
 //! way back, so that the rules for programs read them.
 
-use crate::encoded::Unescaped;
+use crate::escapes::Unescaped;
 use crate::quote::Quote;
 
 /// Most words of one command.
