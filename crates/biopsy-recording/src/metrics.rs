@@ -117,10 +117,11 @@ pub fn read_table(name: &str, reader: impl Read, limits: &Limits) -> (MetricTabl
     let mut bad_rows = 0_u64;
     let mut time_of_last = MonoNanos(0);
     let mut header_read = false;
-    loop {
+    let mut last_was_bad = false;
+    let is_at_end = loop {
         csv.get_mut().get_mut().in_record = 0;
         match csv.read_record(&mut record) {
-            Ok(false) => break,
+            Ok(false) => break true,
             Ok(true) if !header_read => {
                 header_read = true;
                 if !read_names(&record, &mut table, limits) {
@@ -137,27 +138,29 @@ pub fn read_table(name: &str, reader: impl Read, limits: &Limits) -> (MetricTabl
                     let message =
                         format!("metric table `{name}` not read to its end: more than {} rows", limits.rows);
                     warnings.push(warning("recording.limit", message, None));
-                    break;
+                    break false;
                 }
                 Some(row) => {
+                    last_was_bad = false;
                     time_of_last = time_of_last.max(row.time);
                     table.rows.push(row);
                 }
-                None => bad_rows += 1,
+                None => (bad_rows, last_was_bad) = (bad_rows + 1, true),
             },
             Err(error) => match error.kind() {
-                csv::ErrorKind::Utf8 { .. } => bad_rows += 1,
+                csv::ErrorKind::Utf8 { .. } => (bad_rows, last_was_bad) = (bad_rows + 1, true),
                 _ => {
                     let message = format!("metric table `{name}` not read to its end: {error}");
                     warnings.push(warning("recording.cut-short", message, None));
-                    break;
+                    break false;
                 }
             },
         }
-    }
-    if csv.get_ref().get_ref().cut_short() {
+    };
+    // Where reading ended before the end, the last byte that was read says nothing.
+    if is_at_end && csv.get_ref().get_ref().cut_short() {
         // The last record is what was being written; it was read because the end of the file ends a line, too.
-        if bad_rows > 0 {
+        if last_was_bad {
             bad_rows -= 1;
         } else {
             table.rows.pop();

@@ -29,8 +29,9 @@ impl<T> Default for JitFiles<T> {
 
 impl<T: JitIndex> JitFiles<T> {
     /// The file at `path`, up to date. One that is missing is no problem (most processes have no JIT compiler, and some
-    /// begin to write late) and is looked for again at the next call. One that is gone stays readable: the target
-    /// may have ended.
+    /// begin to write late) and is looked for again at the next call; so is one that ends in its header: compilers map the
+    /// file, which is how its path becomes known, and have a buffer of megabytes before it (V8, `libperf-jvmti.so`). One that
+    /// is gone stays readable: the target may have ended.
     pub(super) fn get(
         &mut self,
         path: &Path,
@@ -52,7 +53,8 @@ impl<T: JitIndex> JitFiles<T> {
         if reopen {
             match T::open(path, owner) {
                 Ok(file) => drop(self.0.insert(path.to_owned(), Some(file))),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {}
                 Err(error) => {
                     problem(error);
                     self.0.insert(path.to_owned(), None);

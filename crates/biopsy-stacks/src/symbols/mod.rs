@@ -164,7 +164,10 @@ impl Symbolizer {
     pub fn perf_map(&mut self, path: &Path, owner: Option<u32>, addresses: &[Avma]) -> Vec<Option<Resolved>> {
         let map = self.perf_maps.get(path, owner, &mut self.problems);
         let found = |address: &Avma| map?.find(address.0);
-        let resolved = |name: String| Resolved::name(demangle(&name), SymbolSource::PerfMap);
+        // What looks like the version of a symbol is a path here (`JS:*get /app/node_modules/@scope/x.js`).
+        let is_mangled = |name: &str| name.starts_with("_Z") || name.starts_with("_R");
+        let readable = |name: String| if is_mangled(&name) { demangle(&name) } else { name };
+        let resolved = |name: String| Resolved::name(readable(name), SymbolSource::PerfMap);
         addresses.iter().map(|address| found(address).map(resolved)).collect()
     }
 
