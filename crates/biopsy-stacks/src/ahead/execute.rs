@@ -2,7 +2,7 @@
 
 use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 
-use super::state::{Compared, MemoryNow, RBP, RSP, State, Value};
+use super::state::{Compared, MemoryNow, RBP, RCX, RDI, RSP, State, Value};
 
 /// A number of so many bytes, as one of eight with the same sign.
 pub(super) fn sign(amount: u64, bytes: usize) -> u64 {
@@ -141,6 +141,9 @@ fn write(state: &mut State, instruction: &Instruction, bytes: usize, value: Opti
 
 /// Everything that an instruction writes is not known afterwards.
 fn forget_written(state: &mut State, instruction: &Instruction) {
+    if writes_text(instruction) {
+        forget_text(state, instruction);
+    }
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info(instruction);
     let writes = |access: OpAccess| {
@@ -150,6 +153,7 @@ fn forget_written(state: &mut State, instruction: &Instruction) {
         )
     };
     if info.used_memory().iter().any(|memory| writes(memory.access()))
+        && !writes_text(instruction)
         && let Some(address) = state.address(instruction)
     {
         state.store(address, instruction.memory_size().size(), None);
@@ -163,3 +167,24 @@ fn forget_written(state: &mut State, instruction: &Instruction) {
         state.flags = None;
     }
 }
+
+/// `stos`, `movs`: they write where rdi leads, and no operand says so.
+fn writes_text(instruction: &Instruction) -> bool {
+    matches!(instruction.op_kind(0), OpKind::MemoryESRDI | OpKind::MemoryESEDI | OpKind::MemoryESDI)
+}
+
+/// As many elements as rcx says with a prefix, from rdi on. Compilers clear the direction before.
+fn forget_text(state: &mut State, instruction: &Instruction) {
+    let repeats = instruction.has_rep_prefix() || instruction.has_repne_prefix();
+    let count = if repeats { state.whole(RCX).map(|count| count.bits) } else { Some(1) };
+    let Some(address) = state.whole(RDI).map(|address| address.bits) else { return };
+    let bytes = count.map(|count| count.saturating_mul(instruction.memory_size().size() as u64));
+    // It may be any number: all that is there may be old.
+    match bytes {
+        Some(0) => {}
+        bytes => state.forget(address, bytes.unwrap_or(u64::MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

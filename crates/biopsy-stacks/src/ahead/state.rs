@@ -10,6 +10,7 @@ const WRITTEN: usize = 256;
 const KEPT: [usize; 7] = [3, 4, 5, 12, 13, 14, 15];
 
 pub(super) const RAX: usize = 0;
+pub(super) const RCX: usize = 1;
 pub(super) const RSP: usize = 4;
 pub(super) const RBP: usize = 5;
 pub(super) const RDI: usize = 7;
@@ -64,12 +65,15 @@ pub(super) struct State {
     registers: [Option<Value>; 16],
     /// By the address of eight bytes: the value, which of its bits were written.
     written: FxHashMap<u64, (Value, u64)>,
+    /// More was written than is kept: what is there now may be old anywhere.
+    is_overwritten: bool,
     pub(super) flags: Option<Compared>,
 }
 
 impl State {
     pub(super) fn new(registers: &[(usize, u64)]) -> Self {
-        let mut state = Self { registers: [None; 16], written: FxHashMap::default(), flags: None };
+        let mut state =
+            Self { registers: [None; 16], written: FxHashMap::default(), is_overwritten: false, flags: None };
         for (number, value) in registers {
             state.set(*number, Some(Value::constant(*value)));
         }
@@ -103,7 +107,7 @@ impl State {
     }
 
     /// A register of any size, as an operand.
-    fn register(&self, register: Register) -> Option<Value> {
+    pub(super) fn register(&self, register: Register) -> Option<Value> {
         let number = number_of(register)?;
         let value = self.registers.get(number).copied().flatten()?;
         let mask = mask(register.size());
@@ -174,12 +178,13 @@ impl State {
 
     /// What is at `address`, as far as it is known.
     pub(super) fn load(&self, address: u64, bytes: usize, now: &dyn MemoryNow) -> Option<Value> {
+        let read = |bytes| now.read(address, bytes).filter(|_| !self.is_overwritten);
         let (word, shift) = (address & !7, (address & 7) * 8);
         let wanted = mask(bytes).checked_shl(shift as u32)?;
         if (address & 7) + bytes as u64 > 8 {
             let touched =
                 self.written.contains_key(&word) || self.written.contains_key(&word.wrapping_add(8));
-            return now.read(address, bytes).filter(|_| !touched).map(Value::passing);
+            return read(bytes).filter(|_| !touched).map(Value::passing);
         }
         let steady = now.is_own_stack(address);
         match self.written.get(&word) {
@@ -190,17 +195,15 @@ impl State {
                     steady: value.steady,
                 }),
             Some((_, written)) if written & wanted != 0 => None,
-            _ => now.read(address, bytes).map(|bits| Value { bits, known: u64::MAX, steady }),
+            _ => read(bytes).map(|bits| Value { bits, known: u64::MAX, steady }),
         }
     }
 
     /// Writes memory; `None`: something that is not known.
     pub(super) fn store(&mut self, address: u64, bytes: usize, value: Option<Value>) {
         if bytes == 0 || bytes > 8 || (address & 7) + bytes as u64 > 8 {
-            // Vectors, and what lies across: all words that are touched.
-            for word in 0..=((bytes as u64).min(64) / 8) {
-                self.store_word((address & !7).wrapping_add(word * 8), u64::MAX, None);
-            }
+            // Vectors, and what lies across.
+            self.forget(address, bytes.clamp(1, 64) as u64);
             return;
         }
         let shift = (address & 7) * 8;
@@ -208,8 +211,21 @@ impl State {
         self.store_word(address & !7, mask(bytes) << shift, value);
     }
 
+    /// Something that is not known was written to all words that these bytes touch.
+    pub(super) fn forget(&mut self, address: u64, bytes: u64) {
+        let last = (address & 7).saturating_add(bytes.saturating_sub(1)) / 8;
+        if last >= WRITTEN as u64 {
+            self.is_overwritten = true;
+            return;
+        }
+        for word in 0..=last {
+            self.store_word((address & !7).wrapping_add(word * 8), u64::MAX, None);
+        }
+    }
+
     fn store_word(&mut self, word: u64, mask: u64, value: Option<Value>) {
         if self.written.len() >= WRITTEN && !self.written.contains_key(&word) {
+            self.is_overwritten = true;
             return;
         }
         let nothing = (Value { bits: 0, known: 0, steady: true }, 0);
@@ -294,5 +310,6 @@ mod tests {
         assert!(state.load(0x2000, 4, &Memory).is_some());
         state.store(0x2000, 16, None);
         assert_eq!(state.load(0x2008, 8, &Memory), None);
+        assert!(state.load(0x2010, 8, &Memory).is_some(), "the word behind it is not written");
     }
 }
