@@ -9,7 +9,7 @@ use crate::roots::Found;
 /// What they are called.
 pub(crate) const LOST: &str = "lost";
 
-/// Adds a root for each. With a stack of 4 bytes for each block that waits, so circles and chains of any length are harmless.
+/// Adds a root for each. With stacks of some bytes for each block that waits, so circles and chains of any length are harmless.
 pub(crate) fn find(heap: &Heap, edges: &Edges, found: &mut Found) {
     let mut reached = Bits::new(heap.len());
     let mut waiting: Vec<u32> = Vec::new();
@@ -31,12 +31,42 @@ pub(crate) fn find(heap: &Heap, edges: &Edges, found: &mut Found) {
         found.add_named(head, RootKind::Other, LOST, heap.start(head).unwrap_or_default(), 0);
         reach(head, edges, &mut reached, &mut waiting);
     }
-    for number in all() {
+    // What is left are circles, and what they lead to. What a walk leaves last nothing but its own circle leads to.
+    for number in left_last_first(&reached, edges, heap.len()) {
         if unreached(&reached, &number) {
             found.add_named(number, RootKind::Other, LOST, heap.start(number).unwrap_or_default(), 0);
             reach(number, edges, &mut reached, &mut waiting);
         }
     }
+}
+
+/// All blocks that are not reached, the one first that a walk into the depth leaves last.
+fn left_last_first(reached: &Bits, edges: &Edges, count: usize) -> Vec<u32> {
+    let mut entered = Bits::new(count);
+    let mut left = Vec::new();
+    // A block, and how many of its references have been gone.
+    let mut way: Vec<(u32, u32)> = Vec::new();
+    for start in (0..count as u32).filter(|number| !reached.contains(*number as usize)) {
+        if entered.insert(start as usize) {
+            way.push((start, 0));
+        }
+        while let Some((number, gone)) = way.last_mut() {
+            let next = edges.of(*number).get(*gone as usize).copied();
+            *gone += 1;
+            match next {
+                None => {
+                    left.push(*number);
+                    way.pop();
+                }
+                Some(next) if !reached.contains(next as usize) && entered.insert(next as usize) => {
+                    way.push((next, 0));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    left.reverse();
+    left
 }
 
 fn reach(from: u32, edges: &Edges, reached: &mut Bits, waiting: &mut Vec<u32>) {
@@ -79,5 +109,12 @@ mod tests {
         assert_eq!(lost(&[&[0]], &[]), [0], "it refers to itself");
         assert_eq!(lost(&[&[], &[2], &[1], &[1]], &[0]), [3], "a circle below one that nobody refers to");
         assert_eq!(lost(&[&[], &[2], &[1]], &[0]), [1], "a circle");
+        assert_eq!(
+            lost(&[&[], &[2], &[1, 0]], &[]),
+            [1],
+            "what a circle leads to is held by it, wherever it lies"
+        );
+        let two = lost(&[&[3], &[2], &[1, 0], &[0]], &[]);
+        assert_eq!(two, [1], "a circle that another one leads to");
     }
 }

@@ -156,3 +156,110 @@ proptest! {
         prop_assert_eq!(totals.1, Some(totals.0), "what is lost has a root too");
     }
 }
+
+/// Blocks that are named in tests of chance, and words of each that may lead elsewhere.
+const BLOCKS: u64 = 40;
+const SLOTS: u64 = SIZE / 8;
+
+/// A word of a block that leads to a place in, or right behind, another.
+#[derive(Clone, Debug)]
+struct Link {
+    from: u64,
+    slot: u64,
+    to: u64,
+    /// Bytes into it: behind its last byte nothing is held.
+    into: u64,
+}
+
+fn links() -> impl Strategy<Value = Vec<Link>> {
+    let link = (0..BLOCKS, 0..SLOTS, 0..BLOCKS, prop_oneof![3 => Just(0), 2 => 0..STEP]);
+    let link = link.prop_map(|(from, slot, to, into)| Link { from, slot, to, into });
+    prop::collection::vec(link, 0..90)
+}
+
+/// What the links and roots hold, gone through one by one.
+fn reached(words: &std::collections::BTreeMap<(u64, u64), (u64, u64)>, roots: &[u64]) -> Vec<bool> {
+    let mut held = vec![false; BLOCKS as usize];
+    let mut waiting: Vec<u64> = roots.to_vec();
+    while let Some(block) = waiting.pop() {
+        if std::mem::replace(&mut held[block as usize], true) {
+            continue;
+        }
+        let own = words.range((block, 0)..=(block, SLOTS));
+        waiting.extend(own.filter(|(_, (_, into))| *into < SIZE).map(|(_, (to, _))| *to));
+    }
+    held
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// What is called lost is exactly what no root leads to, whatever the way: else a leak is missed, or memory in use is called one.
+    #[test]
+    fn lost_is_what_nothing_leads_to_and_nothing_else(
+        links in links(),
+        roots in prop::collection::vec(0..BLOCKS, 0..6),
+        on_stack in prop::collection::vec(0..BLOCKS, 0..4),
+        below in prop::collection::vec(0..BLOCKS, 0..4),
+    ) {
+        let mut made = Made::new();
+        // A later link of the same word takes the place of the earlier.
+        let mut words = std::collections::BTreeMap::new();
+        for link in &links {
+            made.put(address(link.from) + link.slot * 8, address(link.to) + link.into);
+            words.insert((link.from, link.slot), (link.to, link.into));
+        }
+        let stack = DATA + 0x2000;
+        let registers = GeneralRegisters { rsp: stack, ..GeneralRegisters::default() };
+        made.threads = vec![Thread { tid: Tid(7), registers: Some(registers), ..Thread::default() }];
+        for (number, block) in (0..).zip(roots.iter().chain(&on_stack)) {
+            made.put(stack + 0x400 + number * 8, address(*block));
+        }
+        // What was on the stack once holds nothing.
+        for (number, block) in (0..).zip(&below) {
+            made.put(stack - 0x800 + number * 8, address(*block));
+        }
+        let all: Vec<u64> = roots.iter().chain(&on_stack).copied().collect();
+        let held = reached(&words, &all);
+        let area = HEAP..HEAP + BYTES;
+        let heap = read(&made, blocks(BLOCKS), std::slice::from_ref(&area), Vec::new(), MOST_BLOCKS).expect("nothing is spilled");
+        let is_lost = |at| heap.graph.static_at(at).is_some_and(|(_, name)| name == "lost");
+        let lost: Vec<u64> = heap.graph.roots().iter().filter(|root| is_lost(root.address)).map(|root| root.object.0.into()).collect();
+        for block in &lost {
+            prop_assert!(!held[*block as usize], "{} is in use, and called lost", block);
+        }
+        let below_lost = reached(&words, &lost);
+        for (number, held) in held.iter().enumerate() {
+            prop_assert!(*held || below_lost[number], "{} is lost, and nobody says so", number);
+        }
+    }
+
+    /// Each block that is lost is told once: it has a root, and so few have one that no root leads to another's.
+    #[test]
+    fn what_is_lost_has_as_few_roots_as_there_are_beginnings(links in links()) {
+        let mut made = Made::new();
+        let mut words = std::collections::BTreeMap::new();
+        for link in &links {
+            made.put(address(link.from) + link.slot * 8, address(link.to) + link.into);
+            words.insert((link.from, link.slot), (link.to, link.into));
+        }
+        let area = HEAP..HEAP + BYTES;
+        let heap = read(&made, blocks(BLOCKS), std::slice::from_ref(&area), Vec::new(), MOST_BLOCKS).expect("nothing is spilled");
+        let roots: Vec<u64> = heap.graph.roots().iter().map(|root| u64::from(root.object.0)).collect();
+        let held = reached(&words, &roots);
+        prop_assert!(held.iter().all(|held| *held), "each has a way: {:?} of {:?}", held, roots);
+        // Whom another refers to, outside of circles, begins nothing.
+        for root in &roots {
+            let others: Vec<u64> = roots.iter().copied().filter(|other| other != root).collect();
+            let referred = words.iter().any(|((from, _), (to, into))| to == root && from != root && *into < SIZE);
+            let without = reached(&words, &others);
+            prop_assert!(referred || !without[*root as usize], "{} begins something", root);
+            if !referred {
+                continue;
+            }
+            // It is on a circle: it leads back to itself, and no other root leads to it.
+            let ways: Vec<u64> = words.range((*root, 0)..=(*root, SLOTS)).filter(|(_, (_, into))| *into < SIZE).map(|(_, (to, _))| *to).collect();
+            prop_assert!(reached(&words, &ways)[*root as usize], "{} is told although others hold it", root);
+        }
+    }
+}
