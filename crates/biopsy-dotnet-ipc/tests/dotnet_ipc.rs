@@ -11,8 +11,8 @@ use biopsy_dotnet_ipc::{
 };
 use biopsy_model::Pid;
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, Privilege, Signal, Survival, TargetProcess, dotnet_command, dotnet_target, require,
-    temp_dir,
+    DOTNET_RUNTIMES, Privilege, Signal, Survival, TargetProcess, at_once, dotnet_command, dotnet_target,
+    require, temp_dir,
 };
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
@@ -72,7 +72,7 @@ fn each_version_says_who_it_is_and_streams_until_it_is_told_to_stop() {
     if !require(Privilege::DotNetTargets) {
         return;
     }
-    for runtime in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |runtime| {
         let target = idle(runtime);
         let client = Client::of(pid_of(&target)).unwrap();
         let info = client.process_info().unwrap();
@@ -111,7 +111,7 @@ fn each_version_says_who_it_is_and_streams_until_it_is_told_to_stop() {
             }
         }
         drop(target);
-    }
+    });
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_session_ends_with_its_socket() {
     if !require(Privilege::DotNetTargets) {
         return;
     }
-    for runtime in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |runtime| {
         let target = idle(runtime);
         let client = Client::of(pid_of(&target)).unwrap();
         let threads = event_threads(target.pid());
@@ -128,7 +128,7 @@ fn a_session_ends_with_its_socket() {
         eventually("the session's thread", || event_threads(target.pid()) > threads);
         drop(session);
         eventually("the end of the session", || event_threads(target.pid()) == threads);
-    }
+    });
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_starting_runtime_waits_until_it_is_let_go() {
     if !require(Privilege::DotNetTargets) {
         return;
     }
-    for runtime in DOTNET_RUNTIMES {
+    at_once(DOTNET_RUNTIMES, |runtime| {
         let folder = temp_dir("ipc");
         let port = ReversePort::listen(folder.path(), |_| ()).unwrap();
         let mut command = dotnet_command(runtime, "holder", &["--objects", "300"]).unwrap();
@@ -264,5 +264,5 @@ fn a_starting_runtime_waits_until_it_is_let_go() {
         let bytes = reader.join().unwrap();
         let wide: Vec<u8> = "System.Private.CoreLib".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert!(bytes.windows(wide.len()).any(|window| window == wide), "{runtime}: from the beginning");
-    }
+    });
 }
