@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use biopsy_model::Pid;
@@ -25,12 +25,24 @@ fn fired(pid: u32, trigger: &str, act: impl FnOnce()) -> Fired {
     // What never comes ends the test, not the machine's patience.
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(25));
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
     });
     match watch.next().unwrap() {
         Watched::Fired(fired) => *fired,
         Watched::Ended(end) => panic!("`{trigger}` did not fire: {end:?}"),
     }
+}
+
+/// The same, while something is done again and again until it has.
+fn fired_while(pid: u32, trigger: &str, act: impl Fn()) -> Fired {
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(|| fired(pid, trigger, || {}));
+        while !watch.is_finished() {
+            act();
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 #[test]
@@ -44,20 +56,11 @@ fn each_kind_fires_on_each_version() {
         let thrown = fired(pid, "exception:FormatException", || server.fall_ill("exception-storm"));
         server.recover("exception-storm");
         assert!(thrown.reason.starts_with("exception thrown: System.FormatException: "), "{}", thrown.reason);
-        let heap = fired(pid, "gc-heap>100K", || {
-            // What a thread said last may come with what it says next.
-            for _ in 0..3 {
-                server.request("POST", "/api/collect").unwrap();
-                std::thread::sleep(Duration::from_secs(1));
-            }
-        });
+        // What a thread said last may come with what it says next.
+        let heap = fired_while(pid, "gc-heap>100K", || drop(server.request("POST", "/api/collect").unwrap()));
         assert!(heap.value.unwrap() > 1e5, "{}", heap.reason);
-        let oldest = fired(pid, "gc-gen2>10K", || {
-            for _ in 0..3 {
-                server.request("POST", "/api/collect").unwrap();
-                std::thread::sleep(Duration::from_secs(1));
-            }
-        });
+        let oldest =
+            fired_while(pid, "gc-gen2>10K", || drop(server.request("POST", "/api/collect").unwrap()));
         assert!(oldest.reason.starts_with("generation 2 > "), "{}", oldest.reason);
         let queue = fired(pid, "threadpool-queue>=0", || {});
         assert!(queue.reason.starts_with("thread pool queue >= 0: "), "{}", queue.reason);
