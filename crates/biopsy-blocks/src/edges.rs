@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 use crate::heap::{BlockNumber, Heap};
 use crate::kinds::Kinds;
 use crate::looks::Look;
+use crate::python::objects::Owners;
 use crate::python::statics::Statics;
 use crate::words::InOrder;
 
@@ -117,6 +118,27 @@ impl Edges {
         }
     }
 
+    /// Of blocks that belong to one object each, keeps the references of that object alone.
+    pub(crate) fn keep_owners(&mut self, owners: &Owners) {
+        if owners.is_empty() {
+            return;
+        }
+        let (mut kept, mut from) = (0, 0);
+        for number in 0..self.blocks() {
+            let to = self.firsts.get(number + 1).map_or(from, |to| *to as usize);
+            for at in from..to {
+                let Some(target) = self.targets.get(at).copied() else { break };
+                if owners.get(&target).is_none_or(|owner| *owner as usize == number) {
+                    self.targets[kept] = target;
+                    kept += 1;
+                }
+            }
+            from = to;
+            self.firsts[number + 1] = u32::try_from(kept).unwrap_or(u32::MAX);
+        }
+        self.targets.truncate(kept);
+    }
+
     /// Leaves out what a block refers to.
     pub(crate) fn leave_out(&mut self, number: BlockNumber) {
         self.left_out.insert(number);
@@ -131,5 +153,22 @@ impl Edges {
             edges.firsts.push(edges.targets.len() as u32);
         }
         edges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_one_is_held_by_nobody_else() {
+        // 0 owns 3, 1 and 4 have words that lead there too.
+        let mut edges = Edges::made(&[&[1, 3], &[3, 2, 3], &[], &[4], &[3]]);
+        edges.keep_owners(&Owners::default());
+        assert_eq!((edges.of(1), edges.of(4)), (&[3, 2, 3][..], &[3][..]));
+        edges.keep_owners(&[(3, 0)].into_iter().collect());
+        let all: Vec<&[u32]> = (0..5).map(|number| edges.of(number)).collect();
+        assert_eq!(all, [&[1, 3][..], &[2], &[], &[4], &[]]);
+        assert_eq!(edges.blocks(), 5);
     }
 }

@@ -91,6 +91,7 @@ pub fn read(
     let mut read = Edges::new(MOST_EDGES);
     let mut statics = python.as_ref().map(|_| python::statics::Statics::default());
     read.of_blocks(image, &heap, &mut kinds, statics.as_mut());
+    read.keep_owners(&kinds.python.take_owners());
     if read.is_cut {
         warnings.push(format!("references of the first {} blocks only: there are too many", read.blocks()));
     }

@@ -107,3 +107,24 @@ fn objects_of_python_have_their_class_and_the_attribute_that_holds_them() {
         is_held(&ways_to(command, of), by);
     }
 }
+
+#[test]
+fn a_word_that_was_left_over_does_not_hold_the_items_of_a_list() {
+    if !require_all(&[Privilege::Ptrace]) || !require_program("python3", &["--version"]) {
+        return;
+    }
+    // The number is the address of the list's items, and nearer to a variable than they are.
+    let program = "
+import array, ctypes, time
+class Entry:
+    pass
+kept = {'of the day': {'early': [Entry() for _ in range(2000)]}}
+items = ctypes.c_void_p.from_address(id(kept['of the day']['early']) + 24).value
+astray = array.array('Q', [items])
+print('READY', flush=True)
+time.sleep(1000)
+";
+    let mut command = Command::new("python3");
+    command.args(["-c", program]);
+    is_held(&ways_to(command, "Entry"), "static __main__.kept → dict → dict entries → ");
+}

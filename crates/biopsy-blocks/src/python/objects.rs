@@ -5,6 +5,7 @@
 //! type:  8 its type  24 name  32 bytes  40 bytes of an item  168 flags  264 dictionary
 //! ```
 
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use biopsy_image::{Image, MemoryExt};
@@ -37,6 +38,13 @@ const LARGEST: u64 = 1 << 20;
 /// Words that are remembered.
 const REMEMBERED: usize = 1 << 20;
 
+/// What the blocks of a deque are called.
+const DEQUE_BLOCK: &str = "deque block";
+/// Keys of dictionaries may belong to several.
+const SEVERAL: BlockNumber = BlockNumber::MAX;
+/// By block, its owner.
+pub(crate) type Owners = FxHashMap<BlockNumber, BlockNumber>;
+
 /// What its objects have that is worth a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
@@ -63,6 +71,8 @@ pub(crate) struct Objects<'i> {
     types: FxHashMap<u64, Option<Type>>,
     found: Vec<(BlockNumber, u32)>,
     owned: Vec<(BlockNumber, u32)>,
+    /// Of a block that belongs to one object: which; [`SEVERAL`]: to more.
+    owners: Owners,
     /// Bytes before the object in each block.
     heads: Vec<u8>,
 }
@@ -70,7 +80,14 @@ pub(crate) struct Objects<'i> {
 impl<'i> Objects<'i> {
     pub(crate) fn new(image: &'i dyn Image, blocks: usize) -> Self {
         let heads = vec![0; blocks];
-        Self { image, types: FxHashMap::default(), found: Vec::new(), owned: Vec::new(), heads }
+        Self {
+            image,
+            types: FxHashMap::default(),
+            found: Vec::new(),
+            owned: Vec::new(),
+            owners: Owners::default(),
+            heads,
+        }
     }
 
     /// Whether a word that leads so many bytes into a block leads to what is before the object: only lists of the collector do that.
@@ -118,15 +135,34 @@ impl<'i> Objects<'i> {
             Role::Type => statics.class(word(offset + NAME)?, word(offset + DICTIONARY)?),
             Role::Owner(owned) => {
                 for (place, what) in owned {
-                    let block = word(offset + place).and_then(|at| heap.find(at));
-                    if let Some(block) = block.filter(|block| *block != number) {
-                        self.owned.push((block, names.number(what)));
+                    let at = word(offset + place);
+                    let block = at.and_then(|at| heap.find(at)).filter(|block| *block != number);
+                    let Some(block) = block else { continue };
+                    self.owned.push((block, names.number(what)));
+                    // Blocks of a deque lead to each other.
+                    if *what != DEQUE_BLOCK && heap.start(block) == at {
+                        match self.owners.entry(block) {
+                            Entry::Vacant(free) => {
+                                free.insert(number);
+                            }
+                            Entry::Occupied(mut taken) if *taken.get() != number => {
+                                taken.insert(SEVERAL);
+                            }
+                            Entry::Occupied(_) => {}
+                        }
                     }
                 }
             }
             Role::Other => {}
         }
         Some(offset.saturating_sub(16)..offset)
+    }
+
+    /// Blocks that belong to one object each. Any other word that leads there was left by somebody, and holds nothing.
+    pub(crate) fn take_owners(&mut self) -> Owners {
+        let mut owners = std::mem::take(&mut self.owners);
+        owners.retain(|_, owner| *owner != SEVERAL);
+        owners
     }
 
     /// Blocks with the names of their types.
@@ -170,7 +206,7 @@ impl<'i> Objects<'i> {
             }
             "bytearray" => Role::Owner(&[(32, "bytearray buffer")]),
             "set" | "frozenset" => Role::Owner(&[(40, "set entries")]),
-            "collections.deque" => Role::Owner(&[(24, "deque block"), (32, "deque block")]),
+            "collections.deque" => Role::Owner(&[(24, DEQUE_BLOCK), (32, DEQUE_BLOCK)]),
             _ => Role::Other,
         };
         let item_bytes = word(at, ITEM_BYTES)?;
