@@ -132,6 +132,7 @@ const ROWS: &[Row] = &[
             GcPinned,
             HeapFragmentation,
             KeptAllocations,
+            Leak,
             ManagedHeapGrowth,
             MemoryGrowth,
             MemoryPressure,
@@ -255,6 +256,19 @@ pub(super) fn settle_all(of_all: &mut [Finding], recorded: &mut [Finding]) {
             }
         }
     }
+    let own = |one: &&Finding| {
+        one.severity >= Severity::Warning
+            && rows(How::StandsBefore)
+                .any(|row| row.to == [CpuSaturatedByOthers] && row.these.contains(&one.id))
+    };
+    // Of those that are as bad as the worst, it comes behind the last.
+    if let Some(worst) = of_all.iter().filter(own).map(|one| one.severity).max()
+        && let Some(others) =
+            recorded.iter_mut().find(|one| one.id == CpuSaturatedByOthers && one.severity >= worst)
+    {
+        let beside = of_all.iter().filter(own).filter(|one| one.severity == worst);
+        stand_behind(others, worst, beside.map(|one| one.impact).fold(1.0, f64::min));
+    }
 }
 
 /// Among findings of one dump: leaves out what another one says better.
@@ -293,17 +307,22 @@ pub(super) fn give_way(scene: &Scene<'_>, findings: &mut [Finding]) {
     if others.severity < worst {
         return;
     }
-    others.severity = worst;
-    others.impact = others.impact.min(least * 0.99);
-    others.explanation =
-        "It makes everything slower, but does not explain the findings above, which are the target's own."
-            .to_owned();
+    stand_behind(others, worst, least);
     let (severity, impact) = (others.severity, others.impact);
     // That it wants more than it gets is what they do explain.
     for starved in findings.iter_mut().filter(|finding| finding.id == CpuBound && !gets_it) {
         starved.severity = starved.severity.min(severity);
         starved.impact = starved.impact.min(impact * 0.99);
     }
+}
+
+/// Puts the finding about other programs behind those that it does not explain.
+fn stand_behind(others: &mut Finding, severity: Severity, impact: f64) {
+    others.severity = severity;
+    others.impact = others.impact.min(impact * 0.99);
+    others.explanation =
+        "It makes everything slower, but does not explain the findings above, which are the target's own."
+            .to_owned();
 }
 
 /// Something holds the process back, so it is not idle.

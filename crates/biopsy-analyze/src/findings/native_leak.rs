@@ -5,6 +5,8 @@ use crate::findings::allocated::Allocated;
 use crate::findings::evidence::at;
 use crate::findings::finding::{Evidence, FindingId, Reference, Value};
 use crate::findings::incident::Incident;
+use crate::findings::scene::touched_by;
+use crate::metrics::Trend;
 use crate::trace::allocations::AllocationSite;
 use crate::trace::function::FunctionHandle;
 use crate::whose::Whose;
@@ -19,7 +21,8 @@ const CALLERS: usize = 3;
 /// Of what is held more, at least this share must be more memory of the process.
 const GROWN: f64 = 0.3;
 
-/// Whether the process itself grows: in a recording steadily, else from the first snapshot to the last. `more`: bytes that are held more.
+/// Whether the process itself grows: in a recording steadily and to its end, else from the first snapshot to the last. `more`: bytes that are
+/// held more.
 pub(crate) fn memory_grows(incident: &Incident<'_>, more: f64) -> bool {
     let Some(pid) = incident.heaps.last().map(|heap| heap.facts.pid) else { return false };
     let mut trends =
@@ -29,7 +32,10 @@ pub(crate) fn memory_grows(incident: &Incident<'_>, more: f64) -> bool {
         });
     if trends.clone().next().is_some() {
         // How much is worth a word is known of what is held more: it need not be noteworthy beside the whole process.
-        return trends.any(|trend| trend.steady && trend.last - trend.first >= more * GROWN);
+        // What filled while snapshots were taken and then stopped: each of three may have more than the one before, the last because it filled
+        // until shortly before. What the process had each second says that it stopped.
+        let rests = |trend: &Trend| incident.recorded.is_some_and(|(capture, _)| trend.rests(capture));
+        return trends.any(|trend| trend.steady && trend.last - trend.first >= more * GROWN && !rests(trend));
     }
     let own =
         |number: usize| incident.footprints.get(number)?.facts.kernel.map(|kernel| kernel.anonymous as f64);
@@ -63,7 +69,7 @@ pub(crate) fn allocated(incident: &Incident<'_>) -> Option<Allocated> {
     }
     let (function, evidence) = touched(analysis)?;
     let name = name(analysis, function)?;
-    Some(Allocated { words: format!("most of it first touched below {name}"), evidence: evidence.clone() })
+    Some(Allocated { words: format!("most of it first touched below {name}"), evidence })
 }
 
 /// Who called it, of the program, where most of it was allocated: programs have functions of their own around `malloc`, whose name says little.
@@ -76,13 +82,18 @@ fn callers(analysis: &Analysis, site: &AllocationSite) -> String {
     if own.is_empty() { String::new() } else { format!(", called by {}", own.join(" ← ")) }
 }
 
-/// Who touches new pages first, as the finding on growth says.
-fn touched(analysis: &Analysis) -> Option<(FunctionHandle, &Evidence)> {
-    let growth = analysis.findings.iter().find(|finding| finding.id == FindingId::MemoryGrowth)?;
-    growth.evidence.iter().find_map(|evidence| match evidence.reference {
-        Reference::Function(function) => Some((function, evidence)),
+/// Who touches new pages first: as the finding on growth says, or, where there is too little growth for one, who does it for the most part.
+fn touched(analysis: &Analysis) -> Option<(FunctionHandle, Evidence)> {
+    let of_function = |evidence: &Evidence| match evidence.reference {
+        Reference::Function(function) => Some((function, evidence.clone())),
         _ => None,
-    })
+    };
+    let growth = analysis.findings.iter().find(|finding| finding.id == FindingId::MemoryGrowth);
+    if let Some(found) = growth.and_then(|growth| growth.evidence.iter().find_map(of_function)) {
+        return Some(found);
+    }
+    let (evidence, name) = touched_by(analysis)?;
+    of_function(&evidence).filter(|_| name.is_some())
 }
 
 fn name(analysis: &Analysis, function: FunctionHandle) -> Option<String> {
@@ -93,8 +104,8 @@ fn name(analysis: &Analysis, function: FunctionHandle) -> Option<String> {
 mod tests {
     use super::*;
     use crate::heap::HeapSummary;
-    use crate::metrics::Trend;
     use crate::trace::allocations::AllocationSummary;
+    use crate::trace::flame::{FlameKind, FlameNode};
     use crate::trace::function::{FunctionKind, FunctionRow};
     use biopsy_model::capture::Capture;
     use biopsy_model::heap::HeapFacts;
@@ -105,6 +116,51 @@ mod tests {
         let heaps = [HeapSummary { facts, ..HeapSummary::default() }];
         let capture = Capture::default();
         ask(&Incident { recorded: Some((&capture, analysis)), heaps: &heaps, growth: None, footprints: &[] })
+    }
+
+    fn row(name: &str, whose: Whose) -> FunctionRow {
+        FunctionRow {
+            name: name.to_owned(),
+            module: "depot".to_owned(),
+            kind: FunctionKind::Native,
+            named: true,
+            whose,
+            file: None,
+            line: None,
+            cpu_self: Nanos(0),
+            cpu_total: Nanos(0),
+            wait_self: Nanos(0),
+            wait_total: Nanos(0),
+        }
+    }
+
+    #[test]
+    fn who_touches_new_pages_is_told_without_a_finding_on_growth() {
+        // Milliseconds in page faults below each of the program's functions.
+        for (errand, other, expected) in [(60, 40, Some("run_errand")), (30, 70, Some("other")), (0, 0, None)]
+        {
+            let fault = FunctionRow { kind: FunctionKind::Kernel, ..row("exc_page_fault", Whose::Plumbing) };
+            let functions = vec![row("run_errand", Whose::Program), row("other", Whose::Program), fault];
+            let node = |kind, milliseconds: u64, children: &[u32]| FlameNode {
+                kind,
+                total: Nanos(milliseconds * 1_000_000),
+                own: Nanos(0),
+                children: children.to_vec(),
+            };
+            let of = |number| FlameKind::Function(FunctionHandle(number));
+            let nodes = vec![
+                node(FlameKind::Root, 1000, &[1, 2]),
+                node(of(0), 500, &[3]),
+                node(of(1), 500, &[4]),
+                node(of(2), errand, &[]),
+                node(of(2), other, &[]),
+            ];
+            let mut analysis = Analysis { functions, ..Analysis::default() };
+            analysis.flames.all.cpu.nodes = nodes;
+            let words = with(&analysis, allocated).map(|found| found.words);
+            let expected = expected.map(|name| format!("most of it first touched below `{name}`"));
+            assert_eq!(words, expected, "{errand} {other}");
+        }
     }
 
     #[test]
@@ -140,19 +196,6 @@ mod tests {
 
     #[test]
     fn who_called_the_place_is_told_and_no_library() {
-        let row = |name: &str, whose| FunctionRow {
-            name: name.to_owned(),
-            module: "depot".to_owned(),
-            kind: FunctionKind::Native,
-            named: true,
-            whose,
-            file: None,
-            line: None,
-            cpu_self: Nanos(0),
-            cpu_total: Nanos(0),
-            wait_self: Nanos(0),
-            wait_total: Nanos(0),
-        };
         let functions = vec![
             row("malloc", Whose::Plumbing),
             row("checked_alloc", Whose::Program),

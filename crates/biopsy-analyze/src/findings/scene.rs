@@ -258,48 +258,57 @@ impl<'a> Scene<'a> {
         (all > 0.0).then_some((function, time / all))
     }
 
-    /// The caller that a person would name: the nearest function above `functions` in `tree` that is not plumbing
-    /// and not kernel, by time. Returns it with its share of the time of `functions`.
+    /// [`caller_in`] this recording.
     pub(crate) fn caller_of(
         &self,
         tree: &FlameTree,
         is_one: impl Fn(FunctionHandle, &FunctionRow) -> bool,
     ) -> Option<(FunctionHandle, f64)> {
-        let mut parents = vec![0u32; tree.nodes.len()];
-        for (at, node) in tree.nodes.iter().enumerate() {
-            for &child in &node.children {
-                if let Some(parent) = parents.get_mut(child as usize) {
-                    *parent = crate::trace::frames::as_u32(at);
-                }
-            }
-        }
-        // Per node: the nearest ancestor worth naming, and whether one of `functions` is above already.
-        let mut nearest: Vec<(Option<FunctionHandle>, bool)> = vec![(None, false); tree.nodes.len()];
-        let mut sums: FxHashMap<FunctionHandle, f64> = FxHashMap::default();
-        let mut all = 0.0;
-        for (at, node) in tree.nodes.iter().enumerate() {
-            let FlameKind::Function(function) = node.kind else { continue };
-            let parent = parents.get(at).copied().unwrap_or(0);
-            let (mut name, mut inside) = nearest.get(parent as usize).copied().unwrap_or_default();
-            let Some(row) = self.row(function) else { continue };
-            if !inside && is_one(function, row) {
-                inside = true;
-                let time = node.total.as_secs_f64();
-                all += time;
-                if let Some(name) = name {
-                    *sums.entry(name).or_default() += time;
-                }
-            }
-            if is_worth_naming(row) {
-                name = Some(function);
-            }
-            if let Some(slot) = nearest.get_mut(at) {
-                *slot = (name, inside);
-            }
-        }
-        let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        (all > 0.0).then_some((function, time / all))
+        caller_in(self.analysis, tree, is_one)
     }
+}
+
+/// The caller that a person would name: the nearest function above `functions` in `tree` that is not plumbing
+/// and not kernel, by time. Returns it with its share of the time of `functions`.
+pub(crate) fn caller_in(
+    analysis: &Analysis,
+    tree: &FlameTree,
+    is_one: impl Fn(FunctionHandle, &FunctionRow) -> bool,
+) -> Option<(FunctionHandle, f64)> {
+    let mut parents = vec![0u32; tree.nodes.len()];
+    for (at, node) in tree.nodes.iter().enumerate() {
+        for &child in &node.children {
+            if let Some(parent) = parents.get_mut(child as usize) {
+                *parent = crate::trace::frames::as_u32(at);
+            }
+        }
+    }
+    // Per node: the nearest ancestor worth naming, and whether one of `functions` is above already.
+    let mut nearest: Vec<(Option<FunctionHandle>, bool)> = vec![(None, false); tree.nodes.len()];
+    let mut sums: FxHashMap<FunctionHandle, f64> = FxHashMap::default();
+    let mut all = 0.0;
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let FlameKind::Function(function) = node.kind else { continue };
+        let parent = parents.get(at).copied().unwrap_or(0);
+        let (mut name, mut inside) = nearest.get(parent as usize).copied().unwrap_or_default();
+        let Some(row) = analysis.function(function) else { continue };
+        if !inside && is_one(function, row) {
+            inside = true;
+            let time = node.total.as_secs_f64();
+            all += time;
+            if let Some(name) = name {
+                *sums.entry(name).or_default() += time;
+            }
+        }
+        if is_worth_naming(row) {
+            name = Some(function);
+        }
+        if let Some(slot) = nearest.get_mut(at) {
+            *slot = (name, inside);
+        }
+    }
+    let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+    (all > 0.0).then_some((function, time / all))
 }
 
 /// A function of the program itself or of a library of its own.
@@ -309,15 +318,14 @@ pub(crate) fn is_worth_naming(row: &FunctionRow) -> bool {
 
 /// New memory costs a page fault at its first touch: CPU samples in the kernel's fault handler show where.
 /// With a name where most is below one function.
-pub(crate) fn touched_by(scene: &Scene<'_>) -> Option<(Evidence, Option<String>)> {
+pub(crate) fn touched_by(analysis: &Analysis) -> Option<(Evidence, Option<String>)> {
     let is_fault = |name: &str| {
         ["exc_page_fault", "asm_exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"]
             .contains(&name)
     };
-    let tree = &scene.analysis.flames.all.cpu;
-    let (function, share) =
-        scene.caller_of(tree, |_, row| row.kind == FunctionKind::Kernel && is_fault(&row.name))?;
-    let name = scene.function_name(Some(function))?;
+    let is_in_kernel = |_, row: &FunctionRow| row.kind == FunctionKind::Kernel && is_fault(&row.name);
+    let (function, share) = caller_in(analysis, &analysis.flames.all.cpu, is_in_kernel)?;
+    let name = format!("`{}`", shorten(&analysis.function(function)?.name));
     let text = format!("{} of the CPU time in page faults is below {name}", percent(share));
     let evidence = at(Reference::Function(function), text, Some(Value::Share(share)));
     Some((evidence, Some(name).filter(|_| share >= 0.4)))

@@ -246,6 +246,36 @@ const GROWTH: &[Growth] = &[
     growth("cgroups", "memory.anon", 16e6, 0.1),
 ];
 
+/// With fewer readings nothing can be said of how a recording ends.
+const END_READINGS: usize = 8;
+/// The end of a recording: one of so many parts of its readings.
+const END: usize = 6;
+/// Bytes that must have been expected at the end: less comes in steps.
+const EXPECTED: f64 = 128e3;
+/// Of the growth before, what grows on has at least this share at the end.
+const GOES_ON: f64 = 0.1;
+
+impl Trend {
+    /// Whether these bytes, which rose, do not rise any more in the last part of the recording: what fills to its bound may do so until shortly
+    /// before the end. Managed heaps grow in steps, and rest between them.
+    pub(crate) fn rests(&self, capture: &Capture) -> bool {
+        one(capture, &self.table, &self.column, &self.key).is_some_and(|series| ends_flat(&series.points))
+    }
+}
+
+fn ends_flat(points: &[(MonoNanos, f64)]) -> bool {
+    let last = (points.len() / END).max(2);
+    let Some(from) = points.len().checked_sub(last + 1).filter(|_| points.len() >= END_READINGS) else {
+        return false;
+    };
+    let (Some(first), Some(middle), Some(end)) = (points.first(), points.get(from), points.last()) else {
+        return false;
+    };
+    let seconds = |from: MonoNanos, to: MonoNanos| to.since(from).as_secs_f64().max(1e-3);
+    let expected = (middle.1 - first.1) / seconds(first.0, middle.0) * seconds(middle.0, end.0);
+    expected >= EXPECTED && end.1 - middle.1 < expected * GOES_ON
+}
+
 /// With fewer readings nothing can be said about a trend.
 const TREND_READINGS: usize = 5;
 
@@ -273,5 +303,29 @@ impl Growth {
             steady,
             growing,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_filled_before_the_recording_ended_does_not_grow_on() {
+        // A reading a second, in MB.
+        let check = |readings: &[f64], expected: bool| {
+            let times = (0_u64..).map(|second| MonoNanos(second * 1_000_000_000));
+            let points: Vec<_> = times.zip(readings.iter().map(|mb| mb * 1e6)).collect();
+            assert_eq!(ends_flat(&points), expected, "{readings:?}");
+        };
+        // It fills up to the ninth second of twelve: three snapshots are each larger than the one before.
+        check(&[1.0, 1.6, 2.2, 2.7, 3.3, 3.9, 4.5, 5.1, 5.7, 6.0, 6.0, 6.0, 6.0], true);
+        check(&[1.0, 1.6, 2.2, 2.7, 3.3, 3.9, 4.5, 5.1, 5.7, 6.0, 6.3, 6.6, 6.9], false);
+        // It got little of a busy machine's time at the end.
+        check(&[1.0, 1.6, 2.2, 2.7, 3.3, 3.9, 4.5, 5.1, 5.7, 6.0, 6.3, 6.35, 6.43], false);
+        // So little comes in steps, and so few readings say nothing.
+        check(&[1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.4, 1.4], false);
+        check(&[1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 4.0], false);
+        check(&[], false);
     }
 }

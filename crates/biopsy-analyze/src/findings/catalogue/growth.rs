@@ -61,7 +61,7 @@ pub(super) const GROWING_TYPE: About = About {
     means: "Memory grows, and a heap of the same process shows one type that accounts for it. Not who keeps the objects.",
     said: &[of_recording(
         "memory grows (as `memory-growth`), and in a heap snapshot of the same process one type has a quarter of the live bytes, and at least \
-         half as many as memory grew by. Not who holds them",
+         half as many as memory grew by. Not who holds them. Silent where three snapshots say that there is ever less more of it",
         "metrics or runtime events; a heap",
     )],
     disproved_by: "A second snapshot in which that type has not grown.",
@@ -92,7 +92,8 @@ pub(super) const LEAK: About = About {
     said: &[of_recording(
         "three snapshots or more of one process (`biopsy snapshot --every`, `--into`, `capture --snapshots`); at one place in the tree of holders there are more \
          objects each time, that keep 1 MiB and 3 % more alive than at first, and the last interval grew 0.4 times as fast as those before it \
-         or faster. Silent for what came to rest: a cache at its bound, a warm-up, a burst. Where allocations were recorded beside them \
+         or faster. Silent for what came to rest: a cache at its bound, a warm-up, a burst; of native memory also where the \
+         process itself does not grow any more at the end of the recording. Where allocations were recorded beside them \
          (`--allocations`), it names the function that allocates most of the type",
         "heap snapshots",
     )],

@@ -239,6 +239,26 @@ fn a_leak_explains_growth_that_is_not_much_larger() {
 }
 
 #[test]
+fn a_leak_stands_before_what_others_take_of_the_machine() {
+    use Severity::{Critical, Notice, Warning};
+    let first = |of_all: Finding, others: Severity| {
+        let of_all = Finding { impact: 0.1, ..of_all };
+        let mut recorded = [Finding { impact: 0.9, ..finding(CpuSaturatedByOthers, others) }];
+        let mut of_all = [of_all];
+        settle_all(&mut of_all, &mut recorded);
+        let [of_all] = of_all;
+        let [others] = recorded;
+        let mut both = vec![others, of_all];
+        both.sort_by(super::super::by_importance);
+        (both[0].id, both[1].severity)
+    };
+    assert_eq!(first(finding(Leak, Warning), Critical), (Leak, Warning));
+    assert_eq!(first(finding(Leak, Warning), Notice), (Leak, Notice));
+    assert_eq!(first(finding(Leak, Notice), Critical), (CpuSaturatedByOthers, Notice));
+    assert_eq!(first(finding(GrowingType, Warning), Critical), (CpuSaturatedByOthers, Warning));
+}
+
+#[test]
 fn a_starving_pool_explains_new_threads_only_if_they_are_its_own() {
     let both = [(RunawayThreads, Severity::Critical), (PoolStarvation, Severity::Warning)];
     for (rows, lowered) in [
@@ -384,7 +404,7 @@ fn troubles_of_its_own_stand_before_the_load_of_others() {
     );
     assert_eq!(
         own.len(),
-        23,
+        24,
         "a finding was added to what stands before the load of others: is it there on an idle machine?"
     );
 }

@@ -7,6 +7,7 @@ use crate::heap::{HeapSummary, HeapTypeRow};
 use crate::metrics::Trend;
 use crate::words::{bytes, percent};
 use biopsy_model::Pid;
+use biopsy_model::heap::HeapSource;
 
 /// The share of the heap's live bytes from which one type is worth naming: below it, no type is *the* one.
 const ONE_TYPE: f64 = 0.25;
@@ -14,6 +15,8 @@ const ONE_TYPE: f64 = 0.25;
 const OF_GROWTH: f64 = 0.5;
 /// Types that are listed as evidence.
 const LISTED: usize = 3;
+/// Fewer snapshots cannot tell what comes to rest.
+const SNAPSHOTS: usize = 3;
 
 pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let (capture, analysis) = incident.recorded?;
@@ -33,13 +36,17 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
         .iter()
         .filter(grows)
         .max_by(|a, b| (a.last - a.first).total_cmp(&(b.last - b.first)))?;
+    // Native memory that a cache has filled does not rise any more; that of a managed heap rises in steps.
+    if heap.facts.source == HeapSource::Blocks && growth.rests(capture) {
+        return None;
+    }
     let grown = growth.last - growth.first;
     let all = held_by_all(heap);
     let mut rows: Vec<&HeapTypeRow> = heap.types.iter().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(held(row)));
     let first = rows.first()?;
     let part = held(first) as f64 / all.max(1) as f64;
-    if part < ONE_TYPE || (held(first) as f64) < grown * OF_GROWTH {
+    if part < ONE_TYPE || (held(first) as f64) < grown * OF_GROWTH || comes_to_rest(incident, first) {
         return None;
     }
     let rise = at(
@@ -70,6 +77,15 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
             "look for what keeps these objects: a cache without a bound, a list that is only added to, handlers that are never removed",
             "take a second snapshot some minutes later and compare: what grows is the leak, what stays is the program",
         ]),
+    })
+}
+
+/// Whether three snapshots or more of the process say that this type does not grow any more, or ever less: a cache that fills to its bound.
+fn comes_to_rest(incident: &Incident<'_>, of: &HeapTypeRow) -> bool {
+    let growth = incident.growth.filter(|growth| growth.is_one_process && growth.moments.len() >= SNAPSHOTS);
+    growth.is_some_and(|growth| {
+        let row = growth.types.iter().find(|row| row.name == of.name && row.module == of.module);
+        row.is_none_or(|row| !row.always)
     })
 }
 
@@ -147,6 +163,38 @@ mod tests {
         assert!(found(&growing(50e6, false), 7, types()).is_none(), "nothing grows");
         assert!(found(&growing(500e6, true), 7, types()).is_none(), "most of the growth is elsewhere");
         assert!(found(&growing(50e6, true), 8, types()).is_none(), "another process");
+    }
+
+    #[test]
+    fn a_type_that_comes_to_rest_in_three_snapshots_is_not_named() {
+        use crate::heap::Growth;
+        let check = |megabytes: &[u64], expected: bool| {
+            let analysis = growing(50e6, true);
+            let heap = |(at, megabytes): (usize, &u64)| HeapSummary {
+                facts: HeapFacts {
+                    pid: Pid(7),
+                    taken_at_unix_seconds: 100.0 + at as f64 * 60.0,
+                    live_bytes: Some(megabytes << 20),
+                    ..HeapFacts::default()
+                },
+                types: vec![row("App.Page", megabytes << 10, megabytes << 20, Some(megabytes << 20))],
+                ..HeapSummary::default()
+            };
+            let heaps: Vec<_> = megabytes.iter().enumerate().map(heap).collect();
+            let growth = Growth::of(&heaps.iter().collect::<Vec<_>>());
+            let finding = find(&Incident {
+                recorded: Some((&Capture::default(), &analysis)),
+                heaps: &heaps,
+                growth: growth.as_ref(),
+                footprints: &[],
+            });
+            assert_eq!(finding.is_some(), expected, "{megabytes:?}");
+        };
+        check(&[20, 70, 87], false);
+        check(&[20, 80, 80], false);
+        check(&[20, 50, 80], true);
+        // Two say nothing of that.
+        check(&[20, 80], true);
     }
 
     #[test]

@@ -36,7 +36,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .metrics
         .trends
         .iter()
-        .find(|trend| trend.growing && trend.table == "processes" && trend.column.starts_with("memory"));
+        .find(|trend| trend.growing && trend.table == "processes" && trend.column.starts_with("memory"))
+        .filter(|trend| !trend.rests(scene.capture));
     let text = format!(
         "{} were allocated there and {} of them, {}, not given back ({} samples); in all {} were allocated and {} not given back",
         bytes(site.allocated as f64),

@@ -56,7 +56,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             None,
         ));
     }
-    let touched = touched_by(scene);
+    let touched = touched_by(scene.analysis);
     let toucher = touched.as_ref().and_then(|(_, name)| name.clone());
     evidence.extend(touched.map(|(evidence, _)| evidence));
     let left = left(scene, trend);
@@ -113,6 +113,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             None,
         ));
     }
+    // A cache at its bound, work that is done: a managed heap rests between its steps, too.
+    let rests = !managed && trend.rests(scene.capture);
+    if rests {
+        evidence.push(fact("it did not rise any more in the last part of the recording", None));
+    }
     let uncollected = is_uncollected(scene, trend);
     if uncollected {
         evidence.push(fact(
@@ -136,7 +141,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::MemoryGrowth,
-        severity: match (soon, fills || small || works || of_files || uncollected) {
+        severity: match (soon, fills || small || works || of_files || uncollected || rests) {
             (_, true) => Severity::Notice,
             (true, false) => Severity::Critical,
             (false, false) => Severity::Warning,

@@ -49,7 +49,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     let top = allocating::top(&heard).filter(|top| top.own);
     evidence.extend(top.iter().map(|top| top.evidence.clone()));
-    let touched = touched_by(scene);
+    let touched = touched_by(scene.analysis);
     let place = top
         .map(|top| format!("; most is allocated{}", top.place))
         .or_else(|| {

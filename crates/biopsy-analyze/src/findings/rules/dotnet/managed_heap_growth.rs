@@ -66,7 +66,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Count(last - first)),
         )
     }));
-    let touched = touched_by(scene);
+    let touched = touched_by(scene.analysis);
     let toucher = touched.as_ref().and_then(|(_, name)| name.clone());
     evidence.extend(touched.map(|(evidence, _)| evidence));
     let top = allocating::top(&heard);

@@ -53,7 +53,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         let text = format!("{} of the CPU time in making timers is below {name}", percent(share));
         evidence.push(at(Reference::Function(function), text, Some(Value::Share(share))));
         by = format!("; made in {name}");
-    } else if let Some((touched, Some(name))) = touched_by(scene) {
+    } else if let Some((touched, Some(name))) = touched_by(scene.analysis) {
         evidence.push(touched);
         by = format!("; most new memory is first touched below {name}");
     }
