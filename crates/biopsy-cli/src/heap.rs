@@ -11,7 +11,8 @@ use crate::symbols::SymbolArgs;
 /// Ask a heap: who holds objects of a type, on which ways one gets to them, what one object is.
 #[derive(Debug, Args)]
 pub struct HeapArgs {
-    /// A recording with a snapshot, a `.gcdump`, a `.hprof`, a `.heapsnapshot`, a core or minidump of a .NET process.
+    /// A recording with a snapshot, a `.gcdump`, a `.hprof`, a `.heapsnapshot`, a core or minidump of a .NET process, or of one in C,
+    /// C++, Rust or Python.
     pub file: PathBuf,
     /// What is asked.
     #[command(flatten)]

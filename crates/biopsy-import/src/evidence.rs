@@ -246,10 +246,13 @@ impl Evidence {
     /// # Errors
     /// It is damaged or cannot be read.
     pub fn heap(&self, number: u32) -> Result<Option<Heap>, EvidenceError> {
-        if self.is_recording() {
-            return Ok(heap::of_recording(&self.location, Some(number))?);
-        }
-        Ok(heap::open(&self.location)?)
+        self.heap_place(number).read()
+    }
+
+    /// Where the heap of this number is, for as long as this evidence is there.
+    #[must_use]
+    pub fn heap_place(&self, number: u32) -> HeapPlace {
+        HeapPlace { location: self.location.clone(), number, is_recording: self.is_recording() }
     }
 
     /// The heap, also that in a dump. `roots`: folders below which files may be looked for that the dump names.
@@ -278,6 +281,33 @@ impl Evidence {
             return Ok(pprof::read(self.location.path(), &pprof::Limits::default())?);
         }
         Ok(biopsy_recording::open(&self.location, &Limits::default())?)
+    }
+}
+
+/// Where a heap is: what another thread may read it by.
+#[derive(Clone, Debug)]
+pub struct HeapPlace {
+    location: Location,
+    number: u32,
+    is_recording: bool,
+}
+
+impl HeapPlace {
+    /// How many objects a snapshot of a recording has; `None`: it is none, or does not say.
+    #[must_use]
+    pub fn objects(&self) -> Option<u64> {
+        self.is_recording.then(|| heap::objects(&self.location, self.number)).flatten()
+    }
+
+    /// Reads it; `None`: there is none.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub fn read(&self) -> Result<Option<Heap>, EvidenceError> {
+        if self.is_recording {
+            return Ok(heap::of_recording(&self.location, Some(self.number))?);
+        }
+        Ok(heap::open(&self.location)?)
     }
 }
 

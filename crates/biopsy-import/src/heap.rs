@@ -6,12 +6,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use biopsy_blocks::MOST_BLOCKS;
 use biopsy_bytes::ReadError;
 use biopsy_dotnet::gcdump;
 use biopsy_dotnet::graph::Graph;
 use biopsy_dotnet::graph::columns::{self, Column, ColumnSource, ColumnsError};
 use biopsy_dotnet::heap::{self, HeapOptions, Refused};
 use biopsy_dotnet::runtime::{self, LocalFiles, MissingFiles, RuntimeError, find_runtimes_with};
+use biopsy_image::Opened;
 use biopsy_model::Pid;
 use biopsy_model::heap::{HeapFacts, HeapSource};
 use biopsy_model::printable::printable;
@@ -79,8 +81,8 @@ pub enum HeapError {
         /// Why not.
         source: HeapSnapshotError,
     },
-    /// There is no .NET runtime in a dump.
-    #[error("`{}` has no .NET runtime that can be read", path.display())]
+    /// There is no .NET runtime in a dump, and no block of an allocator.
+    #[error("`{}` has no .NET runtime that can be read, and no blocks of glibc's malloc", path.display())]
     NoRuntime {
         /// Which.
         path: PathBuf,
@@ -209,6 +211,12 @@ pub fn numbers(location: impl Into<Location>) -> Result<Vec<u32>, HeapError> {
     Ok(if finished.is_empty() { all } else { finished })
 }
 
+/// How many objects a snapshot of a recording has; `None`: it does not say.
+pub fn objects(location: impl Into<Location>, number: u32) -> Option<u64> {
+    let mut heaps = Heaps::open(location, &Limits::default()).ok()??;
+    heaps.facts(number).ok().map(|facts| facts.objects)
+}
+
 /// The snapshot of that number in a recording, the last one where none is given; `None`: there is none, or it is no recording.
 ///
 /// # Errors
@@ -281,7 +289,21 @@ pub fn of_gcdump(path: &Path) -> Result<Option<Heap>, HeapError> {
     Ok(Some(Heap { name: dump.process_name, graph: dump.graph, facts }))
 }
 
-/// The largest heap in a core or minidump: all objects, with what is live. `roots`: folders below which the files of the process
+/// The blocks of native code in a dump, and who holds them; `None`: there are none, or too many, or their allocator is not understood.
+fn of_blocks(opened: &Opened, path: &Path, roots: &[PathBuf]) -> Option<Heap> {
+    let image = &*opened.image;
+    let memory = biopsy_allocators::with_blocks(image, &[], MOST_BLOCKS);
+    let blocks = memory.blocks.filter(|blocks| !blocks.is_empty())?;
+    let native = biopsy_blocks::read(image, blocks, &memory.areas, roots.to_vec(), MOST_BLOCKS).ok()?;
+    let process = image.process();
+    let mut facts = HeapFacts { pid: process.pid, ..native.facts };
+    facts.taken_at_unix_seconds = process.taken_at_unix_nanos.map_or(0.0, |nanos| nanos as f64 / 1e9);
+    facts.warnings.extend(memory.footprint.warnings);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Some(Heap { name, graph: native.graph, facts })
+}
+
+/// The largest managed heap in a core or minidump: all objects, with what is live; of a program without one its native blocks. `roots`: folders below which the files of the process
 /// are looked for.
 ///
 /// # Errors
@@ -293,7 +315,7 @@ pub fn of_dump(path: &Path, roots: &[PathBuf], limits: &biopsy_image::Limits) ->
     let files = Some(Arc::clone(&local) as Arc<dyn MissingFiles>);
     let found = find_runtimes_with(&*opened.image, files.clone());
     if found.is_empty() {
-        return Err(HeapError::NoRuntime { path: path.to_owned() });
+        return of_blocks(&opened, path, roots).ok_or_else(|| HeapError::NoRuntime { path: path.to_owned() });
     }
     let mut options = runtime::Options::default();
     options.files = files;

@@ -19,7 +19,7 @@ pub mod pprof;
 
 pub use biopsy_recording::Location;
 pub use error::ImportError;
-pub use evidence::{Evidence, EvidenceError};
+pub use evidence::{Evidence, EvidenceError, HeapPlace};
 pub use limits::Limits;
 
 /// Reads arbitrary bytes as perf.data, without looking at any other file.

@@ -246,7 +246,8 @@ fn dumps_without_a_heap_say_so() {
     let path = scratch.path().join("1.core");
     fs::write(&path, CoreBuilder::new().process(11, "server", "server").build()).unwrap();
     let error = of_dump(&path, &[], &Default::default()).unwrap_err();
-    assert_eq!(error.to_string(), format!("`{}` has no .NET runtime that can be read", path.display()));
+    let expected = "has no .NET runtime that can be read, and no blocks of glibc's malloc";
+    assert_eq!(error.to_string(), format!("`{}` {expected}", path.display()));
     fs::write(&path, "no core").unwrap();
     assert!(matches!(of_dump(&path, &[], &Default::default()), Err(HeapError::Dump(_))));
     let packed = scratch.path().join("1.core.bz2");
