@@ -11,7 +11,7 @@ use crate::dump::DumpAnalysis;
 use crate::findings::finding::Finding;
 use crate::findings::{self, Incident};
 use crate::footprint::FootprintSummary;
-use crate::heap::{Growth, HeapSummary};
+use crate::heap::{Growth, HeapSummary, several};
 use crate::image::{Beside, analyze_opened, join_dumps};
 use crate::recorded::Recorded;
 
@@ -120,12 +120,7 @@ impl Diagnosis {
             // None could be read: say why of the first.
             evidence.dump(0)?;
         }
-        // One after the other: each may be as large as memory allows.
-        let mut heaps = Vec::new();
-        for number in evidence.heaps()? {
-            let heap = evidence.heap(number)?;
-            heaps.extend(heap.iter().map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts)));
-        }
+        let heaps = several::of_file(evidence)?;
         let (footprints, not_whole) = evidence.footprints();
         not_read.extend(not_whole);
         let footprints: Vec<FootprintSummary> =

@@ -12,8 +12,8 @@ use crate::symbols::SymbolArgs;
 pub struct CompareArgs {
     /// The earlier one, or the good one: a bundle, a recording's folder, a perf.data file.
     pub before: PathBuf,
-    /// The later one, or the bad one. Of heaps none is needed where the first is a recording with several snapshots, or `.gcdump` files may
-    /// follow.
+    /// The later one, or the bad one. Of heaps none is needed where the first is a recording with several snapshots, or `.gcdump` files or
+    /// cores may follow.
     pub after: Vec<PathBuf>,
     /// Write the comparison as a page for a browser.
     #[arg(long, value_name = "FILE")]

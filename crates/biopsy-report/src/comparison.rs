@@ -112,6 +112,10 @@ pub fn render_heap_growth_text(diagnosis: &Diagnosis, options: TextOptions) -> S
         page.text.push('\n');
     }
     crate::text::growth(&mut page, &crate::assemble::heap_growth(growth), TYPES);
+    if diagnosis.footprints.len() > 1 {
+        page.text.push('\n');
+        crate::footprint_growth::growth(&mut page, &diagnosis.footprints);
+    }
     page.text
 }
 

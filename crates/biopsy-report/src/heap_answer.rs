@@ -25,6 +25,8 @@ struct Row<'a> {
     bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retained: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<String>,
     text: &'a str,
 }
 
@@ -43,6 +45,7 @@ pub fn render_heap_answer_json(answer: &Answer) -> String {
                 objects: row.objects,
                 bytes: row.bytes,
                 retained: row.retained,
+                example: row.example.map(|address| address.to_string()),
                 text: &row.text,
             })
             .collect(),
@@ -82,6 +85,9 @@ pub fn render_heap_answer_text(answer: &Answer, top: usize, options: TextOptions
             page.text.push_str(&format!("{cell:>15}  "));
         }
         page.text.push_str(&clean(&row.text));
+        if let Some(address) = row.example {
+            page.text.push_str(&format!(" · one at {address}"));
+        }
         page.text.push('\n');
     }
     let more = answer.rows.len() - shown;

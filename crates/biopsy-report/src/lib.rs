@@ -26,6 +26,7 @@ mod assemble;
 mod comparison;
 mod explain;
 pub mod export;
+mod footprint_growth;
 mod heap_answer;
 mod html;
 mod json;
@@ -50,6 +51,9 @@ pub use comparison::{
     render_heap_growth_json, render_heap_growth_markdown, render_heap_growth_text,
 };
 pub use explain::{catalogue, explanations, render_explanation, render_explanations_json, render_ids};
+pub use footprint_growth::{
+    render_footprint_growth_json, render_footprint_growth_markdown, render_footprint_growth_text,
+};
 pub use heap_answer::{render_heap_answer_json, render_heap_answer_text};
 pub use log_lines::{render_log_lines_json, render_log_lines_text};
 pub use mask::Mask;

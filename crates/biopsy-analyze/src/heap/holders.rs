@@ -54,10 +54,15 @@ const TOLD_WAYS: u64 = 200;
 /// So many nodes up an equal type is taken for the same: node → entries → array → node.
 const FOLDED: usize = 4;
 
-struct Node {
+/// The node above and its type: ways up are gone for each object, and all of them should lie near each other.
+#[derive(Clone, Copy)]
+struct Place {
     parent: u32,
-    via: u32,
     row: u32,
+}
+
+struct Node {
+    via: u32,
     depth: u8,
     objects: u64,
     bytes: u64,
@@ -174,17 +179,9 @@ fn vias(graph: &Graph, dominators: &Dominators, names: &mut Names<'_>) -> io::Re
 }
 
 fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>) -> HolderTree {
-    let top = Node {
-        parent: 0,
-        via: NAMELESS,
-        row: u32::MAX,
-        depth: 0,
-        objects: 0,
-        bytes: 0,
-        retained: 0,
-        example: (0, 0),
-    };
-    let mut nodes = vec![top];
+    let empty = |via, depth| Node { via, depth, objects: 0, bytes: 0, retained: 0, example: (0, 0) };
+    let mut nodes = vec![empty(NAMELESS, 0)];
+    let mut places = vec![Place { parent: 0, row: u32::MAX }];
     let mut of_number = vec![0_u32; dominators.len()];
     let mut known: HashMap<(u32, u32, u32), u32, rustc_hash::FxBuildHasher> = HashMap::default();
     let mut is_cut = false;
@@ -192,7 +189,7 @@ fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>)
     for number in 1..dominators.len() as u32 {
         let Some((of, size)) = graph.type_and_size(dominators.object(number)) else { continue };
         let (row, above) = (names.row(of), of_number[dominators.dominator(number) as usize]);
-        let folded = folded(&nodes, above, row);
+        let folded = folded(&places, above, row);
         let node = folded.unwrap_or_else(|| {
             let key = (above, via[number as usize], row);
             if let Some(node) = known.get(&key) {
@@ -203,16 +200,8 @@ fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>)
                 is_cut = true;
                 return above;
             }
-            nodes.push(Node {
-                parent: above,
-                via: key.1,
-                row,
-                depth,
-                objects: 0,
-                bytes: 0,
-                retained: 0,
-                example: (0, 0),
-            });
+            nodes.push(empty(key.1, depth));
+            places.push(Place { parent: above, row });
             known.insert(key, nodes.len() as u32 - 1);
             nodes.len() as u32 - 1
         });
@@ -230,10 +219,10 @@ fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>)
         }
     }
     nodes[0].retained = dominators.retained(0);
-    let nodes = nodes.into_iter().enumerate().map(|(number, node)| {
-        let (of, module) = if number == 0 { ("", "") } else { names.type_of(node.row) };
+    let nodes = nodes.into_iter().zip(places).enumerate().map(|(number, (node, place))| {
+        let (of, module) = if number == 0 { ("", "") } else { names.type_of(place.row) };
         HolderNode {
-            parent: node.parent,
+            parent: place.parent,
             via: names.text(node.via).to_owned(),
             of: of.to_owned(),
             module: module.to_owned(),
@@ -248,17 +237,17 @@ fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>)
 }
 
 /// The node of this type at most so many up.
-fn folded(nodes: &[Node], above: u32, row: u32) -> Option<u32> {
+fn folded(places: &[Place], above: u32, row: u32) -> Option<u32> {
     let mut at = above;
     for _ in 0..FOLDED {
         if at == 0 {
             return None;
         }
-        let node = nodes.get(at as usize)?;
-        if node.row == row {
+        let place = places.get(at as usize)?;
+        if place.row == row {
             return Some(at);
         }
-        at = node.parent;
+        at = place.parent;
     }
     None
 }

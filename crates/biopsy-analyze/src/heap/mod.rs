@@ -16,6 +16,7 @@ pub mod inspections;
 pub(crate) mod made_up;
 pub mod names;
 pub mod questions;
+pub(crate) mod several;
 mod summary;
 pub mod suspects;
 #[cfg(test)]

@@ -32,6 +32,8 @@ pub struct AnswerRow {
     pub bytes: Option<u64>,
     /// Bytes that live because of them.
     pub retained: Option<u64>,
+    /// One of them, which can be asked for by its address.
+    pub example: Option<Avma>,
     /// A type, a way, a field.
     pub text: String,
 }
@@ -55,8 +57,12 @@ pub fn inspections(summary: &HeapSummary) -> Answer {
     let Some(held) = &summary.held else {
         return Answer { about, rows: Vec::new(), notes: vec!["nobody looked who holds what".to_owned()] };
     };
-    let row =
-        |objects, bytes, text| AnswerRow { objects: Some(objects), bytes: Some(bytes), retained: None, text };
+    let row = |objects, bytes, text| AnswerRow {
+        objects: Some(objects),
+        bytes: Some(bytes),
+        text,
+        ..AnswerRow::default()
+    };
     let rows = held.inspections.iter().flat_map(|one| {
         let text = format!("{} ({})", one.kind.title(), one.kind.measure().word());
         let places =
@@ -87,7 +93,7 @@ pub fn paths_to(graph: &Graph, wanted: &str) -> io::Result<Answer> {
     let (objects, live) = objects_of(graph, &|name| is_meant(name, wanted));
     let ways = Ways::of(graph)?;
     let step = objects.len().div_ceil(SAMPLED).max(1);
-    let mut found: HashMap<Vec<Step>, (u64, u64, u32)> = HashMap::new();
+    let mut found: HashMap<Vec<Step>, (u64, u64, u32, ObjectIndex)> = HashMap::new();
     let (mut looked, mut unreached) = (0_u64, 0_u64);
     for object in objects.iter().step_by(step) {
         looked += 1;
@@ -99,16 +105,22 @@ pub fn paths_to(graph: &Graph, wanted: &str) -> io::Result<Answer> {
         let longest = way.iter().map(|step| step.times).max().unwrap_or(1);
         way.iter_mut().for_each(|step| step.times = step.times.min(2));
         let bytes = graph.object(*object).map_or(0, |object| object.size);
-        let (count, sum, times) = found.entry(way).or_default();
+        let (count, sum, times, _) = found.entry(way).or_insert((0, 0, 0, *object));
         *count += 1;
         *sum = sum.saturating_add(bytes);
         *times = (*times).max(longest);
     }
     let mut rows: Vec<AnswerRow> = found
         .into_iter()
-        .map(|(mut way, (objects, bytes, times))| {
+        .map(|(mut way, (objects, bytes, times, example))| {
             way.iter_mut().filter(|step| step.times > 1).for_each(|step| step.times = times);
-            AnswerRow { objects: Some(objects), bytes: Some(bytes), retained: None, text: text_of(&way) }
+            AnswerRow {
+                objects: Some(objects),
+                bytes: Some(bytes),
+                example: graph.object(example).map(|object| object.address),
+                text: text_of(&way),
+                ..AnswerRow::default()
+            }
         })
         .collect();
     rows.sort_by(|a, b| b.objects.cmp(&a.objects).then_with(|| a.text.cmp(&b.text)));
@@ -135,9 +147,10 @@ pub fn holders_of(graph: &Graph, wanted: &str) -> io::Result<Answer> {
     let mut rows: Vec<AnswerRow> = nodes
         .map(|(number, node)| AnswerRow {
             objects: Some(node.objects),
-            bytes: None,
             retained: Some(node.retained),
+            example: node.example.and_then(|object| graph.object(object)).map(|object| object.address),
             text: text_of(&tree.way(number as u32)),
+            ..AnswerRow::default()
         })
         .collect();
     rows.sort_by(|a, b| b.retained.cmp(&a.retained).then_with(|| a.text.cmp(&b.text)));
@@ -200,6 +213,7 @@ pub fn types(summary: &HeapSummary, is_wanted: &dyn Fn(&str) -> bool) -> Answer 
         bytes: Some(row.live.unwrap_or(row.all).bytes),
         retained: row.retained,
         text: row.name.clone(),
+        ..AnswerRow::default()
     });
     let rows: Vec<AnswerRow> = rows.collect();
     Answer { about: format!("{} of {} types", rows.len(), summary.types.len()), rows, notes: Vec::new() }
@@ -232,10 +246,17 @@ mod tests {
         assert_eq!(answer.notes, ["nothing leads to 1 of them: they are garbage"]);
         let rows: Vec<_> = answer.rows.iter().map(|row| (row.objects, row.text.as_str())).collect();
         assert_eq!(rows, [(Some(3), "static App.Trail.All → App.Entry[] → App.Entry")]);
+        // The one that is named can be asked for.
+        let example = answer.rows[0].example.expect("one of them");
+        let about = object_at(&graph(), example).expect("in memory").expect("an object").about;
+        assert!(about.starts_with("`App.Entry` at "), "{about}");
         let answer = holders_of(&graph(), "System.String").expect("in memory");
         // Two entries have it: their array is the nearest that holds it alone.
         let rows: Vec<_> = answer.rows.iter().map(|row| (row.retained, row.text.as_str())).collect();
         assert_eq!(rows, [(Some(40), "static App.Trail.All → App.Entry[] → System.String")]);
+        let example = answer.rows[0].example.expect("it");
+        let about = object_at(&graph(), example).expect("in memory").expect("an object").about;
+        assert!(about.starts_with("`System.String` at "), "{about}");
         assert!(holders_of(&graph(), "tem.String").expect("in memory").rows.is_empty());
     }
 

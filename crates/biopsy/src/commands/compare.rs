@@ -1,13 +1,15 @@
 //! `biopsy compare`: what differs between two recordings. What they hold decides what is compared.
 
 use biopsy_cli::{CompareArgs, SymbolArgs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use biopsy_analyze::compare::{Comparable, compare as hold_against};
-use biopsy_analyze::{Diagnosis, HeapSummary, Recorded};
+use biopsy_analyze::{Diagnosis, FootprintSummary, HeapSummary, Recorded};
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_import::Evidence;
 use biopsy_report::{
     render_comparison_html, render_comparison_json, render_comparison_markdown, render_comparison_text,
+    render_footprint_growth_json, render_footprint_growth_markdown, render_footprint_growth_text,
     render_heap_growth_json, render_heap_growth_markdown, render_heap_growth_text, render_html,
 };
 
@@ -20,25 +22,34 @@ use biopsy_terminal::terminal::Terminal;
 pub(crate) fn compare(args: &CompareArgs, terminal: Terminal) -> Result<Code, Failure> {
     let roots = roots(&args.symbols)?;
     let mut times = Vec::new();
-    let mut heaps = Vec::new();
+    let (mut heaps, mut footprints) = (Vec::new(), Vec::new());
     let files: Vec<&PathBuf> = std::iter::once(&args.before).chain(&args.after).collect();
-    for file in &files {
-        match read(file, &args.symbols, &roots)? {
+    for held in read(&files, &args.symbols, &roots)? {
+        match held {
             Comparable::Time(recorded) => times.push(recorded),
-            Comparable::Heaps(of_file) => heaps.extend(of_file),
+            Comparable::Memory { heaps: of_file, footprints: where_it_went } => {
+                heaps.extend(of_file);
+                footprints.extend(where_it_went);
+            }
         }
     }
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     match (times.as_slice(), heaps.as_slice()) {
         ([before, after], []) => compare_times(args, terminal, [before, after], [&names[0], &names[1]]),
-        ([], [_, _, ..]) => compare_heaps(args, terminal, heaps, &names),
+        ([], [_, _, ..]) => compare_heaps(args, terminal, heaps, footprints, &names),
+        ([], []) if footprints.len() > 1 => compare_footprints(args, terminal, footprints, &names),
         ([], _) => {
             let hint = "`biopsy snapshot TARGET --into FILE` adds a snapshot to a recording";
             Err(Failure::new(FailureKind::Usage, "there is one snapshot, and nothing to compare it with")
                 .with_hint(Some(hint.to_owned())))
         }
-        (_, []) => Err(Failure::new(FailureKind::Usage, "recordings over time are compared two at a time")),
-        _ => Err(Failure::new(FailureKind::BadInput, "a recording over time and a heap cannot be compared")),
+        (_, []) if footprints.is_empty() => {
+            Err(Failure::new(FailureKind::Usage, "recordings over time are compared two at a time"))
+        }
+        _ => Err(Failure::new(
+            FailureKind::BadInput,
+            "a recording over time and a snapshot of memory cannot be compared",
+        )),
     }
 }
 
@@ -47,9 +58,10 @@ fn compare_heaps(
     args: &CompareArgs,
     terminal: Terminal,
     heaps: Vec<HeapSummary>,
+    footprints: Vec<FootprintSummary>,
     names: &[String],
 ) -> Result<Code, Failure> {
-    let diagnosis = Diagnosis::new(None, Vec::new(), heaps);
+    let diagnosis = Diagnosis::new(None, Vec::new(), heaps).with_footprints(footprints);
     let Some(growth) = &diagnosis.growth else { return Ok(Code::Ok) };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     show(
@@ -61,6 +73,26 @@ fn compare_heaps(
         || render_heap_growth_text(&diagnosis, for_reports(terminal)),
     )?;
     Ok(if diagnosis.is_damaged() { Code::Partial } else { Code::Ok })
+}
+
+/// Where memory went at several moments, of which no heap is known.
+fn compare_footprints(
+    args: &CompareArgs,
+    terminal: Terminal,
+    footprints: Vec<FootprintSummary>,
+    names: &[String],
+) -> Result<Code, Failure> {
+    let diagnosis = Diagnosis::new(None, Vec::new(), Vec::new()).with_footprints(footprints);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    show(
+        form(args),
+        terminal,
+        || render_html(&diagnosis, None),
+        || render_footprint_growth_json(&diagnosis.footprints, &names),
+        || render_footprint_growth_markdown(&diagnosis.footprints),
+        || render_footprint_growth_text(&diagnosis.footprints, for_reports(terminal)),
+    )?;
+    Ok(Code::Ok)
 }
 
 /// What differs between two recordings over time.
@@ -82,13 +114,18 @@ fn compare_times(
     Ok(if comparison.refused.is_some() { Code::Partial } else { Code::Ok })
 }
 
-/// Reads what a file holds.
-fn read(path: &Path, symbols: &SymbolArgs, roots: &[PathBuf]) -> Result<Comparable, Failure> {
-    Comparable::of(&look(path, symbols)?, roots).map_err(bad_input)?.ok_or_else(|| {
-        let hint = "dumps of one process at several moments are for `biopsy analyze FIRST SECOND`, which says what moved";
-        let message = format!("`{}` holds nothing that was recorded over time", path.display());
-        Failure::new(FailureKind::BadInput, message).with_hint(Some(hint))
-    })
+/// Reads what files hold.
+fn read(files: &[&PathBuf], symbols: &SymbolArgs, roots: &[PathBuf]) -> Result<Vec<Comparable>, Failure> {
+    let evidence: Vec<Evidence> = files.iter().map(|file| look(file, symbols)).collect::<Result<_, _>>()?;
+    let held = Comparable::all(&evidence, roots).map_err(bad_input)?;
+    let known = |(held, path): (Option<Comparable>, &&PathBuf)| {
+        held.ok_or_else(|| {
+            let hint = "dumps of one process at several moments are for `biopsy analyze FIRST SECOND`, which says what moved";
+            let message = format!("`{}` holds nothing that can be compared", path.display());
+            Failure::new(FailureKind::BadInput, message).with_hint(Some(hint))
+        })
+    };
+    held.into_iter().zip(files).map(known).collect()
 }
 
 fn form(args: &CompareArgs) -> Form<'_> {
