@@ -13,6 +13,8 @@ pub enum HeapFormat {
     GcDump,
     /// What the memory panel of Chrome's DevTools opens.
     HeapSnapshot,
+    /// What viewers of pprof open.
+    Pprof,
 }
 
 impl HeapFormat {
@@ -22,6 +24,7 @@ impl HeapFormat {
         match self {
             Self::GcDump => "gcdump",
             Self::HeapSnapshot => "heapsnapshot",
+            Self::Pprof => "heap.pb.gz",
         }
     }
 
@@ -30,6 +33,7 @@ impl HeapFormat {
         match self {
             Self::GcDump => "open it in PerfView or Visual Studio, or with `dotnet-gcdump report FILE`",
             Self::HeapSnapshot => "open it in the memory panel of Chrome's DevTools (`Load profile`)",
+            Self::Pprof => "`go tool pprof -http : FILE`, or any other pprof viewer",
         }
     }
 }
@@ -39,7 +43,8 @@ impl HeapFormat {
 pub struct ExportArgs {
     /// A bundle, a recording's folder, a perf.data file, a profile of pprof; for heaps a core, too.
     pub file: PathBuf,
-    /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits; for heaps: gcdump, heapsnapshot.
+    /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits; for heaps: gcdump, heapsnapshot, and pprof
+    /// where `--snapshot` is given, or nothing was recorded over time.
     #[arg(long, value_name = "FORMAT")]
     pub to: ExportFormat,
     /// Of a heap: which snapshot of a recording. [default: the last]

@@ -13,6 +13,8 @@ mod stacks;
 mod tests;
 mod waits;
 
+pub use pprof::write_heap as write_heap_as_pprof;
+
 use biopsy_model::capture::Capture;
 use biopsy_model::timeline::Timeline;
 use std::io::{self, Write};

@@ -1,7 +1,10 @@
 //! pprof's profile.proto, gzipped: CPU time, samples and waiting time by stack, with the thread as a label; and, where allocations were
 //! watched, sampled bytes allocated and not given back (`alloc_space`, `inuse_space`).
 
+mod heap;
 pub(in crate::export) mod proto;
+
+pub use heap::write_heap;
 
 use super::stacks::{Threads, base_name, calls_of_frame, hex, process_name, span, used_modules, wait_shares};
 use crate::when;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use biopsy_analyze::HeapSummary;
 use biopsy_capture::place::write_new;
 use biopsy_capture::snapshot::{gcdump_options, write_gcdump, write_heapsnapshot};
 use biopsy_capture::{Failure, FailureKind};
@@ -11,7 +12,7 @@ use biopsy_cli::{ExportArgs, ExportFormat, HeapFormat};
 use biopsy_dotnet::{gcdump, heapsnapshot};
 use biopsy_foreground::{Code, out};
 use biopsy_import::heap::Heap;
-use biopsy_report::export::{Format, write};
+use biopsy_report::export::{Format, write, write_heap_as_pprof};
 
 use super::heap::read_heap;
 use super::input::{bad_input, look, roots};
@@ -20,8 +21,9 @@ use super::input::{bad_input, look, roots};
 pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
     match args.to {
         ExportFormat::Heap(to) => export_heap(args, to),
+        ExportFormat::Trace(Format::Pprof) if args.snapshot.is_some() => export_heap(args, HeapFormat::Pprof),
         ExportFormat::Trace(_) if args.snapshot.is_some() => {
-            let why = "`--snapshot` chooses a heap: `--to gcdump` or `--to heapsnapshot`";
+            let why = "`--snapshot` chooses a heap: `--to gcdump`, `--to heapsnapshot` or `--to pprof`";
             Err(Failure::new(FailureKind::Usage, why))
         }
         ExportFormat::Trace(to) => export_trace(args, to),
@@ -29,7 +31,19 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
 }
 
 fn export_trace(args: &ExportArgs, to: Format) -> Result<Code, Failure> {
-    let capture = look(&args.file, &args.symbols)?.capture(&roots(&args.symbols)?).map_err(bad_input)?;
+    let evidence = look(&args.file, &args.symbols)?;
+    let capture = evidence.capture(&roots(&args.symbols)?).map_err(bad_input);
+    // Of a heap there is a profile, too.
+    if to == Format::Pprof && capture.as_ref().map_or(true, |capture| capture.timeline.is_none()) {
+        let has_heap = match &capture {
+            Ok(_) => evidence.heaps().is_ok_and(|heaps| !heaps.is_empty()),
+            Err(_) => evidence.any_heap(&roots(&args.symbols)?).is_ok(),
+        };
+        if has_heap {
+            return export_heap(args, HeapFormat::Pprof);
+        }
+    }
+    let capture = capture?;
     let mut bytes = Vec::new();
     write(to, &capture, BufWriter::new(&mut bytes))
         .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
@@ -48,6 +62,11 @@ fn export_heap(args: &ExportArgs, to: HeapFormat) -> Result<Code, Failure> {
     let path =
         output(args, &[".age", ".zst", ".gz", ".core", ".zip", ".biopsy"], &format!(".{}", to.ending()));
     let is_output = path.as_os_str() == "-";
+    let profile = || {
+        let mut bytes = Vec::new();
+        let written = write_heap_as_pprof(&HeapSummary::new(&name, &graph, &facts), &mut bytes);
+        written.map(|()| bytes).map_err(|error| Failure::from_error(FailureKind::Output, &error))
+    };
     if is_output {
         let mut out = BufWriter::new(out::stdout());
         let failed = |error: &dyn std::error::Error| Failure::from_error(FailureKind::Output, error);
@@ -58,13 +77,15 @@ fn export_heap(args: &ExportArgs, to: HeapFormat) -> Result<Code, Failure> {
             HeapFormat::HeapSnapshot => {
                 heapsnapshot::write(&graph, &mut out).map(drop).map_err(|error| failed(&error))?;
             }
+            HeapFormat::Pprof => return out::file(&profile()?),
         }
         out::written(out.flush())?;
     } else {
         match to {
-            HeapFormat::GcDump => write_gcdump(&graph, &facts, &name, &path)?,
-            HeapFormat::HeapSnapshot => write_heapsnapshot(&graph, &path)?,
-        };
+            HeapFormat::GcDump => write_gcdump(&graph, &facts, &name, &path).map(drop)?,
+            HeapFormat::HeapSnapshot => write_heapsnapshot(&graph, &path).map(drop)?,
+            HeapFormat::Pprof => write_new(&path, &profile()?)?,
+        }
     }
     for note in &facts.warnings {
         out::say(format_args!("note: {note}"));

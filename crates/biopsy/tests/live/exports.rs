@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use biopsy_testkit::{Privilege, Program, TargetProcess, machine_to_myself, require_all, temp_dir};
+use biopsy_testkit::{
+    Privilege, Program, TargetProcess, machine_to_myself, require_all, require_program, temp_dir,
+};
 
 use crate::support::{biopsy, capture_unharmed, said};
 
@@ -41,6 +43,52 @@ fn unpacked(file: &std::path::Path) -> Vec<u8> {
     let output = Command::new("gzip").arg("-dc").stdin(std::fs::File::open(file).unwrap()).output().unwrap();
     assert!(output.status.success());
     output.stdout
+}
+
+#[test]
+fn who_holds_the_blocks_of_a_program_is_told_of_a_snapshot_and_of_a_core() {
+    if !require_all(&[Privilege::Ptrace]) || !require_program("python3", &["--version"]) {
+        return;
+    }
+    let program = "
+import time
+class Tour:
+    def __init__(self):
+        self.bill = bytearray(400)
+bills = [Tour() for _ in range(3000)]
+print('READY', flush=True)
+time.sleep(1000)
+";
+    let mut command = Command::new("python3");
+    command.args(["-c", program]);
+    let target = TargetProcess::spawn(command);
+    let pid = target.pid().to_string();
+    let folder = temp_dir("blocks");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (heap, core) = (at("heap"), at("full.core"));
+    let taken = [
+        biopsy(["snapshot", &pid, "--quiet", "--max-pause", "10s", "-o", &heap]).output().unwrap(),
+        biopsy(["dump", &pid, "--kind", "full", "--raw", "--quiet", "--max-pause", "10s", "-o", &core])
+            .output()
+            .unwrap(),
+    ];
+    drop(target);
+    for output in taken {
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    for file in [&heap, &core] {
+        let asked = biopsy(["heap", file, "--symbols", "/", "--path-to", "Tour"]).output().unwrap();
+        let answer = String::from_utf8_lossy(&asked.stdout).into_owned();
+        assert!(answer.contains("static __main__.bills"), "{file}: {answer}{}", said(&asked));
+        let profile = format!("{file}.pb.gz");
+        let arguments = ["export", file, "--symbols", "/", "--to", "pprof", "--output", &profile];
+        let exported = biopsy(arguments).output().unwrap();
+        assert!(exported.status.success(), "{}", said(&exported));
+        let bytes = unpacked(profile.as_ref());
+        for name in ["static __main__.bills", "inuse_space", "Tour"] {
+            assert!(bytes.windows(name.len()).any(|window| window == name.as_bytes()), "{file}: no {name}");
+        }
+    }
 }
 
 #[test]
