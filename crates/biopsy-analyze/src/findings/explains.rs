@@ -248,9 +248,12 @@ pub(super) fn settle_all(of_all: &mut [Finding], recorded: &mut [Finding]) {
         let Some(cause) = of_all.iter().find(is_cause) else { continue };
         // All timers of .NET hang there; a leak elsewhere says nothing of them.
         let of_timers = cause.evidence.first().is_some_and(|first| first.text.contains("TimerQueue"));
+        // Of a type there is more in garbage, too, and a queue is held at both its ends: then the share of what is alive says it.
+        let of_alive = cause.impact;
         let cause = bytes(cause);
         for one in of_all.iter_mut().chain(&mut *recorded).filter(|one| row.to.contains(&one.id)) {
-            let is_enough = cause.zip(bytes(one)).is_none_or(|(cause, all)| cause >= all * OF_BYTES);
+            let is_enough = cause.zip(bytes(one)).is_none_or(|(cause, all)| cause >= all * OF_BYTES)
+                || one.id == GrowingType && of_alive >= OF_BYTES;
             if is_enough && (of_timers || one.id != TimerGrowth) {
                 one.severity = one.severity.min(Severity::Notice);
             }

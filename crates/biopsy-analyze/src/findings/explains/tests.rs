@@ -209,7 +209,7 @@ fn nothing_else_is_lowered_by_anything() {
 fn a_leak_explains_growth_that_is_not_much_larger() {
     let of = |id, severity, bytes| {
         let evidence = super::super::evidence::fact("it grew", Some(Value::Bytes(bytes)));
-        Finding { evidence: vec![evidence], ..finding(id, severity) }
+        Finding { evidence: vec![evidence], impact: 0.1, ..finding(id, severity) }
     };
     let beside = |leak, grown| {
         let mut all = [of(GrowingType, Severity::Warning, grown), leak];
@@ -225,6 +225,9 @@ fn a_leak_explains_growth_that_is_not_much_larger() {
         [Warning, Warning, Critical, Warning],
         "most is not it"
     );
+    // A quarter of what is alive is enough beside a type, however much memory grew.
+    let much = Finding { impact: 0.4, ..of(Leak, Warning, 20e6) };
+    assert_eq!(beside(much, 100e6), [Notice, Warning, Critical, Warning]);
     let timers = |way: &str| {
         let evidence = super::super::evidence::fact(way, Some(Value::Bytes(20e6)));
         let mut all = [Finding { evidence: vec![evidence], ..finding(Leak, Warning) }];
