@@ -109,18 +109,19 @@ fn objects_of_python_have_their_class_and_the_attribute_that_holds_them() {
 }
 
 #[test]
-fn a_word_that_was_left_over_does_not_hold_the_items_of_a_list() {
+fn words_that_look_like_addresses_do_not_hold_what_is_in_a_list() {
     if !require_all(&[Privilege::Ptrace]) || !require_program("python3", &["--version"]) {
         return;
     }
-    // The number is the address of the list's items, and nearer to a variable than they are.
+    // The number is the address of the list's items, the bytes have those of all entries; both are nearer to a variable than the list.
     let program = "
-import array, ctypes, time
+import array, ctypes, struct, time
 class Entry:
     pass
 kept = {'of the day': {'early': [Entry() for _ in range(2000)]}}
 items = ctypes.c_void_p.from_address(id(kept['of the day']['early']) + 24).value
 astray = array.array('Q', [items])
+words = struct.pack('2000Q', *map(id, kept['of the day']['early']))
 print('READY', flush=True)
 time.sleep(1000)
 ";

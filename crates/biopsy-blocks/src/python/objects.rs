@@ -53,6 +53,8 @@ enum Role {
     Type,
     /// A block that belongs to an object alone: where its address is, and what it is.
     Owner(&'static [(u64, &'static str)]),
+    /// Bytes and numbers: whatever their words look like, they lead nowhere.
+    Leaf,
     Other,
 }
 
@@ -153,6 +155,7 @@ impl<'i> Objects<'i> {
                     }
                 }
             }
+            Role::Leaf => return Some(0..heap.size(number)?),
             Role::Other => {}
         }
         Some(offset.saturating_sub(16)..offset)
@@ -199,6 +202,7 @@ impl<'i> Objects<'i> {
         let name = name_at(self.image, word(at, NAME)?)?;
         let role = match name.as_str() {
             "module" => Role::Module,
+            "bytes" | "int" | "float" | "complex" => Role::Leaf,
             _ if flags & IS_TYPE != 0 => Role::Type,
             "list" => Role::Owner(&[(24, "list items")]),
             "dict" | "collections.OrderedDict" | "collections.defaultdict" | "collections.Counter" => {
