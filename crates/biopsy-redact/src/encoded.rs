@@ -159,7 +159,7 @@ fn lists(text: &[u8], stretch: Range<usize>, found: &mut Vec<Run>) {
             [of_hex, of_ten].into_iter().flatten().find_map(|(end, bytes)| Some((end, as_text(bytes)?)));
         at = match text {
             Some((list_end, text)) => {
-                found.push(Run { pieces: vec![at..list_end], of: Vec::new(), text });
+                found.push(Run { pieces: std::iter::once(at..list_end).collect(), of: Vec::new(), text });
                 list_end
             }
             None => list_end,
@@ -290,7 +290,7 @@ fn codes(text: &[u8], found: &mut Vec<Run>) {
             if bytes.len() >= LIST_MIN
                 && let Some(text) = as_text(bytes)
             {
-                found.push(Run { pieces: vec![start..end], of: Vec::new(), text });
+                found.push(Run { pieces: std::iter::once(start..end).collect(), of: Vec::new(), text });
             }
         }
         floor = 0;

@@ -505,12 +505,13 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         Strength::Any => !is_pointer(value),
         Strength::Mixed => {
             let short_number = is_number(value) && value.len() < 12;
-            !short_number
-                && !is_version(value)
-                && !is_release(value)
-                && !is_pointer(value)
-                && !is_path(value)
-                && !(is_date(value) && value.len() <= 20)
+            let short_date = is_date(value) && value.len() <= 20;
+            !(short_number
+                || short_date
+                || is_version(value)
+                || is_release(value)
+                || is_pointer(value)
+                || is_path(value))
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),

@@ -149,7 +149,7 @@ fn dotted(text: &[u8], run: &Range<usize>) -> Option<Range<usize>> {
         parts += 1;
         end += 1 + length;
     }
-    (parts > 0 && !is_name_or_file(text, end)).then(|| run.start..end)
+    (parts > 0 && !is_name_or_file(text, end)).then_some(run.start..end)
 }
 
 /// `Z86OQJWH-O0E2X82Y-75V3N0EO-LUX220FC`: four or more groups of one length, of capital letters and digits, and no hex.

@@ -181,7 +181,7 @@ fn a_worker_that_waits_to_be_notified_says_so() {
         return;
     }
     let target = start(Path::new("node"), &["worker"]);
-    target.ready_line();
+    let _ready = target.ready_line();
     let waits = |strand: &Strand| {
         let wait = strand.wait.as_ref().filter(|wait| wait.reason == "Atomics.wait");
         wait.is_some_and(|wait| wait.kind == WaitKind::Condition && !wait.ends_by_itself)

@@ -155,6 +155,9 @@ fn refers(memory: &Memory<'_>, goroutine: &Goroutine, locks: &[u64]) -> bool {
     })
 }
 
+/// A lock that a goroutine has, in which way, and the frame in which it was taken.
+type Had = ((u64, Mode), Option<usize>);
+
 /// The locks that a goroutine has, and in which frame; and whether code was left out. `follows`: through functions of the program too.
 fn held_by(
     memory: &Memory<'_>,
@@ -163,7 +166,7 @@ fn held_by(
     goroutine: &Goroutine,
     strand: &Strand,
     follows: bool,
-) -> (Vec<((u64, Mode), Option<usize>)>, bool) {
+) -> (Vec<Had>, bool) {
     let mut sums: FxHashMap<(u64, Mode), (u32, Option<usize>)> = FxHashMap::default();
     let mut lost = false;
     let mut add = |found: Found, frame: Option<usize>, own: bool| {

@@ -251,7 +251,7 @@ fn a_leak_stands_before_what_others_take_of_the_machine() {
         settle_all(&mut of_all, &mut recorded);
         let [of_all] = of_all;
         let [others] = recorded;
-        let mut both = vec![others, of_all];
+        let mut both = [others, of_all];
         both.sort_by(super::super::by_importance);
         (both[0].id, both[1].severity)
     };
