@@ -88,5 +88,5 @@ fn what_holds_no_time_is_refused_with_a_reason() {
     let file = std::env::current_exe().unwrap();
     let output = biopsy(&["compare", &file.to_string_lossy(), &file.to_string_lossy()]);
     assert!(!output.status.success());
-    assert!(text(&output).contains("nothing that was recorded over time"), "{}", text(&output));
+    assert!(text(&output).contains("nothing that can be compared"), "{}", text(&output));
 }

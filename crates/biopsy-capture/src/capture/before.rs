@@ -7,7 +7,7 @@ use biopsy_record::context::clock_pair;
 use biopsy_record::trace::{Before, Control, TraceHandle};
 
 use crate::failure::{Failure, FailureKind};
-use crate::recent::{self, Recent, RecentPlace};
+use crate::recent::{self, Recent, RecentPlace, Stead};
 use crate::recording::Draft;
 
 use super::plan::RecentWish;
@@ -17,6 +17,17 @@ use super::plan::RecentWish;
 pub(super) struct Asked {
     place: RecentPlace,
     wish: RecentWish,
+}
+
+/// What is known of the time before, beside the trace.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Metrics.
+    pub(super) tables: Vec<MetricTable>,
+    /// What runtimes said.
+    pub(super) runtimes: Vec<RuntimeTrace>,
+    /// Who keeps the last minutes is silent meanwhile.
+    _stead: Option<Stead>,
 }
 
 impl Asked {
@@ -35,26 +46,22 @@ impl Asked {
     }
 
     /// What was kept up to now.
-    pub(super) fn answer(&self, now: &ClockPair) -> std::io::Result<Recent> {
+    pub(super) fn answer(&self, now: &ClockPair) -> std::io::Result<(Recent, Stead)> {
         let length = u64::try_from(self.wish.length.as_nanos()).unwrap_or(u64::MAX);
         let from = MonoNanos(now.mono.0.saturating_sub(length));
         recent::ask(&self.place, from, now.mono)
     }
 
-    /// Puts what there is before the recording that has just begun. Returns the metrics of that time, and what runtimes said.
-    pub(super) fn put_before(
-        self,
-        trace: &TraceHandle,
-        draft: &mut Draft,
-    ) -> Result<(Vec<MetricTable>, Vec<RuntimeTrace>), Failure> {
+    /// Puts what there is before the recording that has just begun. Returns what else is known of that time.
+    pub(super) fn put_before(self, trace: &TraceHandle, draft: &mut Draft) -> Result<Known, Failure> {
         let now = clock_pair();
-        let recent = match self.answer(&now) {
-            Ok(recent) => recent,
+        let (recent, stead) = match self.answer(&now) {
+            Ok(answer) => answer,
             Err(error) => {
                 let message =
                     format!("the minutes before are not there: who keeps them does not answer: {error}");
                 draft.warn("recording.no-before", message);
-                return Ok((Vec::new(), Vec::new()));
+                return Ok(Known::default());
             }
         };
         draft.warn("recording.before", recent.described(&recent.kept()));
@@ -69,6 +76,6 @@ impl Asked {
             },
             settings_hold: self.wish.is_all,
         })));
-        Ok((recent.tables, recent.runtimes))
+        Ok(Known { tables: recent.tables, runtimes: recent.runtimes, _stead: Some(stead) })
     }
 }

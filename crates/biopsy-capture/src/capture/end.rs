@@ -67,8 +67,8 @@ impl Recording<'_> {
             warnings.push(warning("trace.cut-short", format!("the timeline ends early: {cut}")));
         }
         if let Some(recorder) = self.running.dotnet.take() {
-            let before = std::mem::take(&mut self.running.said_before);
-            warnings.extend(runtimes::stop(recorder, before));
+            let before = std::mem::take(&mut self.running.before);
+            warnings.extend(runtimes::stop(recorder, before.runtimes));
         }
         if let Some(handle) = self.running.metrics.take() {
             let summary = handle.stop();

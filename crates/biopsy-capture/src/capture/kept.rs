@@ -41,7 +41,7 @@ pub(super) fn take(
     let target = &subject.target;
     // First of all: each moment later is one less of those that are wanted.
     let now = clock_pair();
-    let recent = asked.answer(&now).map_err(|error| {
+    let (recent, _) = asked.answer(&now).map_err(|error| {
         let pid = target.info.key.pid;
         let message = format!("cannot get the last minutes of process {pid} from who keeps them: {error}");
         Failure::new(FailureKind::Target, message)

@@ -11,7 +11,6 @@ use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::Warning;
 use biopsy_model::metric::MetricTable;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
-use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_record::context::Moment;
 use biopsy_record::dotnet::DotNetRecorder;
 use biopsy_record::favour::Turn;
@@ -26,7 +25,7 @@ use crate::place::{Place, disk_is_nearly_full};
 use crate::recording::{Draft, masking_for, output_failure};
 use crate::tree::tree_of;
 
-use super::before::Asked;
+use super::before::{Asked, Known};
 use super::plan::{CapturePlan, Remote, Wish};
 use super::runtimes;
 use super::stacks::Frozen;
@@ -72,8 +71,8 @@ pub(super) struct Running {
     pub(super) trace: Option<TraceHandle>,
     pub(super) metrics: Option<metrics::Handle>,
     pub(super) dotnet: Option<DotNetRecorder>,
-    /// What runtimes said before.
-    pub(super) said_before: Vec<RuntimeTrace>,
+    /// What is known of the time before.
+    pub(super) before: Known,
     /// .NET processes that the trace knows the methods of.
     named: BTreeSet<Pid>,
 }
@@ -169,17 +168,17 @@ fn start(
             None
         }
     };
-    let (tables, said_before) = match (before, &trace) {
+    let before = match (before, &trace) {
         (Some(before), Some(trace)) => before.put_before(trace, draft)?,
-        _ => (Vec::new(), Vec::new()),
+        _ => Known::default(),
     };
     let metrics =
-        (!plan.trace_only).then(|| start_metrics(plan, subject.pid(), draft, &tables)).transpose()?;
+        (!plan.trace_only).then(|| start_metrics(plan, subject.pid(), draft, &before.tables)).transpose()?;
     let dotnet = runtimes::start(plan, subject.pid(), subject.port.take(), draft).unwrap_or_else(|warning| {
         draft.warn_all(&[warning]);
         None
     });
-    Ok(Running { trace, metrics, dotnet, said_before, named: BTreeSet::new() })
+    Ok(Running { trace, metrics, dotnet, before, named: BTreeSet::new() })
 }
 
 /// Who is recorded.

@@ -88,8 +88,15 @@ impl Flight {
         self.trace.as_ref().is_none_or(TraceHandle::is_done)
     }
 
-    /// Begins anew where the program has shown so many stacks that those who count them would grow without end.
-    pub(super) fn look_after(&mut self) -> Result<(), TraceError> {
+    /// Begins anew where the program has shown so many stacks that those who count them would grow without end. `others`: somebody
+    /// else listens to runtimes. Two sessions that have a source in common and are killed at the same instant can leave it on.
+    pub(super) fn look_after(&mut self, others: bool) -> Result<(), TraceError> {
+        if others {
+            drop(self.dotnet.take());
+        } else if self.dotnet.is_none() {
+            let (tree, runtimes) = (Arc::clone(&self.tree), self.memory.runtimes.clone());
+            self.dotnet = Some(DotNetRecorder::stand_by(tree, runtimes, self.masking.clone())?);
+        }
         if !self.memory.ring().is_full() {
             return Ok(());
         }

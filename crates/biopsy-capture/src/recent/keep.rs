@@ -21,7 +21,7 @@ use crate::tree::tree_of;
 
 use super::flight::Flight;
 use super::last::{bad_end, write};
-use super::listener::{Answer, Listener};
+use super::listener::{Answer, Listener, Others};
 use super::place::RecentPlace;
 
 /// How often the loop looks around.
@@ -79,14 +79,15 @@ pub fn keep(plan: &KeepPlan, job: &Job) -> Result<(HandedOver, Diagnosis), Failu
         memory.settle();
         memory.take(from, until)
     });
-    let listener = Listener::open(&own).map_err(|error| {
+    let others = Others::default();
+    let listener = Listener::open(&own, others.clone()).map_err(|error| {
         Failure::new(FailureKind::Output, format!("cannot listen in `{}`: {error}", plan.folder.display()))
     })?;
     job.step(format!("the last minutes of {} (pid {}) are kept", target.name, key.pid));
     let mut tidied = Instant::now();
     while !job.is_asked() && !handle.has_exited() && !flight.is_over() {
         listener.wait(TICK, &answer);
-        flight.look_after().map_err(not_recorded)?;
+        flight.look_after(others.listen()).map_err(not_recorded)?;
         if tidied.elapsed() >= TIDY_EVERY {
             tidied = Instant::now();
             // What it took to read the tables of all modules, above all, and each answer.

@@ -17,6 +17,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Most that are answered at once.
 const AT_ONCE: usize = 4;
 
+/// Those for whom the recorder is silent: each records the same process in full.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Others(Arc<AtomicUsize>);
+
+impl Others {
+    /// Somebody else listens to runtimes now.
+    pub(super) fn listen(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    fn one_more(&self) -> Slot {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Slot(Arc::clone(&self.0))
+    }
+}
+
 /// Makes an answer of what happened behind the first moment and not behind the second.
 pub(super) type Answer = dyn Fn(MonoNanos, MonoNanos) -> io::Result<Recent> + Send + Sync;
 
@@ -26,13 +42,14 @@ pub(super) struct Listener {
     listener: UnixListener,
     place: RecentPlace,
     busy: Arc<AtomicUsize>,
+    others: Others,
 }
 
 impl Listener {
-    pub(super) fn open(place: &RecentPlace) -> io::Result<Self> {
+    pub(super) fn open(place: &RecentPlace, others: Others) -> io::Result<Self> {
         let listener = place.listen()?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, place: place.clone(), busy: Arc::default() })
+        Ok(Self { listener, place: place.clone(), busy: Arc::default(), others })
     }
 
     /// Waits so long for somebody who asks, and answers on a thread of his own.
@@ -45,10 +62,9 @@ impl Listener {
             if !may_ask(&stream) {
                 continue;
             }
-            let answer = Arc::clone(answer);
+            let (answer, others) = (Arc::clone(answer), self.others.clone());
             let work = move || {
-                let _slot = slot;
-                if let Err(error) = serve(&stream, answer.as_ref()) {
+                if let Err(error) = serve(&stream, answer.as_ref(), slot, &others) {
                     tracing::debug!(%error, "somebody who asked for the last minutes got no answer");
                 }
             };
@@ -81,7 +97,7 @@ impl Drop for Listener {
     }
 }
 
-fn serve(stream: &UnixStream, answer: &Answer) -> io::Result<()> {
+fn serve(stream: &UnixStream, answer: &Answer, slot: Slot, others: &Others) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -90,5 +106,10 @@ fn serve(stream: &UnixStream, answer: &Answer) -> io::Result<()> {
     let &[from, until] = numbers.as_slice() else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "that is no question"));
     };
-    answer(MonoNanos(from), MonoNanos(until))?.write(&mut &*stream)
+    answer(MonoNanos(from), MonoNanos(until))?.write(&mut &*stream)?;
+    drop(slot);
+    // Whoever goes on to record keeps the connection until he has ended, or was killed.
+    let _other = others.one_more();
+    stream.set_read_timeout(None)?;
+    io::copy(&mut &*stream, &mut io::sink()).map(drop)
 }

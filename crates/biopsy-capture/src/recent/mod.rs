@@ -12,7 +12,7 @@ mod listener;
 mod place;
 
 pub(crate) use answer::Recent;
-pub(crate) use ask::ask;
 pub use ask::is_kept;
+pub(crate) use ask::{Stead, ask};
 pub use keep::{KeepPlan, keep};
 pub use place::RecentPlace;

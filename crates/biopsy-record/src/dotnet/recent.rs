@@ -120,30 +120,33 @@ impl RecentTraces {
             }
             state = self.shared.cut.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        // Each with where its last piece ends.
         let mut traces: BTreeMap<Pid, (MonoNanos, RuntimeTrace)> = BTreeMap::new();
         for piece in &state.pieces {
             if piece.from < from || piece.from >= until {
                 continue;
             }
             let trace = piece.trace.clone();
-            match traces.remove(&trace.pid) {
-                None => _ = traces.insert(trace.pid, (piece.from, trace)),
-                Some((begin, earlier)) => _ = traces.insert(trace.pid, (begin, join(earlier, trace))),
-            }
+            let (end, joined) = match traces.remove(&trace.pid) {
+                None => {
+                    let why = "events are kept in pieces of ten seconds";
+                    (piece.from, missing(trace, from, piece.from, why))
+                }
+                Some((end, earlier)) => (end, join(earlier, trace)),
+            };
+            let joined = missing(joined, end, piece.from, "another recording took them meanwhile");
+            traces.insert(joined.pid, (piece.to, joined));
         }
         drop(state);
-        traces.into_values().map(|(begin, trace)| beginning(trace, from, begin)).collect()
+        traces.into_values().map(|(_, trace)| trace).collect()
     }
 }
 
-/// Says that nothing was taken before the first piece.
-fn beginning(mut trace: RuntimeTrace, from: MonoNanos, begin: MonoNanos) -> RuntimeTrace {
-    let why = "the last minutes of events are kept in pieces of ten seconds";
-    if begin > from {
-        trace.sampled.insert(
-            0,
-            Sampled { what: SampledKind::Runtime, from, to: begin, share: 0.0, why: why.to_owned() },
-        );
+/// Says that nothing was taken in this time, if that is any.
+fn missing(mut trace: RuntimeTrace, from: MonoNanos, to: MonoNanos, why: &str) -> RuntimeTrace {
+    if to > from {
+        let what = SampledKind::Runtime;
+        trace.sampled.push(Sampled { what, from, to, share: 0.0, why: why.to_owned() });
     }
     trace
 }
@@ -188,6 +191,20 @@ mod tests {
         // What is missing before the first piece is said.
         assert_eq!((late[0].sampled[0].from, late[0].sampled[0].to), (at(105), at(110)));
         assert!(recent.take(at(100), at(130))[0].sampled.is_empty());
+    }
+
+    #[test]
+    fn a_gap_between_pieces_is_said() {
+        let recent = RecentTraces::new(600 * SECOND);
+        recent.begin(Pid(1), at(0));
+        recent.cut(Pid(1), at(10), trace(1, 1));
+        recent.end(Pid(1));
+        recent.begin(Pid(1), at(50));
+        recent.cut(Pid(1), at(60), trace(1, 2));
+        let all = recent.take(at(0), at(60));
+        assert_eq!(counts(&all), [(1, 3)]);
+        let gaps: Vec<_> = all[0].sampled.iter().map(|gap| (gap.from, gap.to, gap.share)).collect();
+        assert_eq!(gaps, [(at(10), at(50), 0.0)]);
     }
 
     #[test]

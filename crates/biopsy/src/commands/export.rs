@@ -36,7 +36,10 @@ fn export_trace(args: &ExportArgs, to: Format) -> Result<Code, Failure> {
     // Of a heap there is a profile, too.
     if to == Format::Pprof && capture.as_ref().map_or(true, |capture| capture.timeline.is_none()) {
         let has_heap = match &capture {
-            Ok(_) => evidence.heaps().is_ok_and(|heaps| !heaps.is_empty()),
+            Ok(_) => evidence.heaps().unwrap_or_default().into_iter().any(|number| {
+                evidence.heap_place(number).objects().is_some()
+                    || matches!(evidence.heap(number), Ok(Some(_)))
+            }),
             Err(_) => evidence.any_heap(&roots(&args.symbols)?).is_ok(),
         };
         if has_heap {

@@ -27,7 +27,8 @@ fn open(path: &Path) -> Capture {
 #[track_caller]
 fn recent(user: &User, pid: u32, seconds: u64, more: &[&str]) -> Capture {
     let begin = Instant::now();
-    for number in 0.. {
+    loop {
+        let number = std::fs::read_dir(user.folder.path()).unwrap().count();
         let path = user.folder.path().join(format!("recent-{number}.zip"));
         let pid = pid.to_string();
         let mut command = user.biopsy(&["capture", &pid, "--recent=5m", "--quiet", "--output"]);
@@ -42,7 +43,6 @@ fn recent(user: &User, pid: u32, seconds: u64, more: &[&str]) -> Capture {
         }
         assert!(begin.elapsed() < Duration::from_secs(120), "{}", said(&output));
     }
-    unreachable!()
 }
 
 /// A user who keeps the last minutes of what is started with the returned argument: other tests start the same program.
@@ -228,9 +228,20 @@ fn what_a_runtime_said_before_anybody_asked_is_there() {
     let named = before.runtimes[0].exception_groups.iter().any(|group| group.stack.is_some());
     assert!(named && !before.runtimes[0].functions.is_empty(), "{:?}", before.runtimes[0].exception_groups);
     // Both in one: what was before is in front of what is recorded in full.
-    let both = recent(&user, server.pid(), 4, &["--for", "1s"]);
+    let both = recent(&user, server.pid(), 4, &["--for", "2s"]);
     assert!(runtime_events(&both).0 >= exceptions, "{:?}, {exceptions} before", runtime_events(&both));
     assert_eq!(both.runtimes.len(), 1, "one for each process");
+    // Meanwhile nobody else listened, and the gap is told to who asks later.
+    let since = Instant::now();
+    loop {
+        let later = recent(&user, server.pid(), 4, &[]);
+        let gaps = &later.runtimes[0].sampled;
+        if gaps.iter().any(|gap| gap.why.contains("another recording")) {
+            break;
+        }
+        assert!(since.elapsed() < Duration::from_secs(30), "{gaps:?}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
     survival.assert_unharmed();
     watcher.end();
     server.stop();
