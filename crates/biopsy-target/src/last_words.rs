@@ -8,13 +8,13 @@ use crate::process::proc_root::ProcRoot;
 
 /// Bytes at the end of the file that are read.
 const BYTES: u64 = 16 << 10;
-/// Lines of them that are kept, and characters of each.
+/// Lines of them that are kept.
 const LINES: usize = 120;
-const LINE: usize = 500;
 /// Standard error, else standard output.
 const DESCRIPTORS: [u32; 2] = [2, 1];
 
-/// The last lines; none where it writes to a pipe, a terminal or a socket, or may not be looked at.
+/// The last lines, whole, so that what is secret in them can be told; none where it writes to a pipe, a terminal or a socket, or may not be
+/// looked at.
 #[must_use]
 pub fn last_words(pid: Pid) -> Vec<String> {
     let root = ProcRoot::live();
@@ -37,8 +37,7 @@ fn of_descriptor(root: &ProcRoot, pid: Pid, number: u32) -> Option<Vec<String>> 
 /// `cut`: the first line has lost its beginning.
 fn lines(bytes: &[u8], cut: bool) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
-    let short = |line: &str| line.chars().take(LINE).collect::<String>();
-    let mut lines: Vec<String> = text.lines().skip(usize::from(cut)).map(short).collect();
+    let mut lines: Vec<String> = text.lines().skip(usize::from(cut)).map(str::to_owned).collect();
     lines.drain(..lines.len().saturating_sub(LINES));
     lines
 }
@@ -56,7 +55,7 @@ mod tests {
         assert_eq!(lines(b"first\n", false), ["first"]);
         let many = "x\n".repeat(500) + &"y".repeat(900);
         let kept = lines(many.as_bytes(), false);
-        assert_eq!((kept.len(), kept.last().map(String::len)), (120, Some(500)));
+        assert_eq!((kept.len(), kept.last().map(String::len)), (120, Some(900)));
         assert!(lines(b"", false).is_empty());
     }
 

@@ -6,7 +6,7 @@ use crate::outline;
 use biopsy_analyze::Severity::{self, Critical, Notice, Warning};
 use biopsy_analyze::{Analysis, FindingId, analyze};
 use biopsy_model::log::LogLevel;
-use biopsy_model::runtime_trace::{CollectionReason, ProviderCount};
+use biopsy_model::runtime_trace::{CollectionReason, ProviderCount, Sampled, SampledKind};
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{MonoNanos, Pid};
 
@@ -62,6 +62,30 @@ fn exception_storm() {
     check(FindingId::ExceptionStorm, &table, |said, rate| {
         said.exceptions(rate, "System.FormatException", &["System.Int32.Parse", "Shop.Parser.Parse"]);
     });
+}
+
+#[test]
+fn exceptions_of_a_part_of_the_time_are_at_least_so_many() {
+    for (missing, least) in [(0, false), (SECONDS / 2, true)] {
+        let mut said = Said::new(SECONDS);
+        said.exceptions(400, "System.FormatException", &["System.Int32.Parse", "Shop.Parser.Parse"]);
+        let mut trace = said.done();
+        let from = trace.span.expect("it spoke").0;
+        trace.sampled.push(Sampled {
+            what: SampledKind::Runtime,
+            from,
+            to: MonoNanos(from.0 + missing * 1_000_000_000),
+            share: 0.0,
+            why: String::new(),
+        });
+        let mut capture = server().done();
+        capture.runtimes.push(trace);
+        let analysis = analyze(&capture);
+        let finding =
+            analysis.findings.iter().find(|finding| finding.id == FindingId::ExceptionStorm).unwrap();
+        assert_eq!(finding.title.contains("at least"), least, "{}", finding.title);
+        assert_eq!(finding.explanation.contains("not all the time"), least, "{}", finding.explanation);
+    }
 }
 
 #[test]

@@ -65,6 +65,7 @@ impl Asked {
             }
         };
         draft.warn("recording.before", recent.described(&recent.kept()));
+        draft.warn_all(&recent.warnings());
         draft.header.start = recent.begin(&now);
         draft.write_header()?;
         trace.send(Control::Before(Box::new(Before {

@@ -62,6 +62,7 @@ pub(super) fn take(
     file.write_all(&recent.timeline).map_err(failed)?;
     drop(file);
     if plan.dotnet.is_some() {
+        draft.warn_all(&recent.warnings());
         for trace in recent.runtimes.iter().cloned() {
             draft.folder.runtime_trace(trace).map_err(output_failure)?;
         }

@@ -191,8 +191,9 @@ impl DumpRecording {
         if words.is_empty() {
             return Ok(());
         }
-        let masked = |line: &String| self.draft.masking.text(&member, line).into_owned();
-        let words: Vec<String> = words.iter().map(masked).collect();
+        // As one text: a key has several lines, of which the others say nothing.
+        let words = self.draft.masking.text(&member, &words.join("\n")).into_owned();
+        let words: Vec<String> = words.lines().map(str::to_owned).collect();
         self.draft.folder.last_words(pid, &words).map_err(output_failure)?;
         self.words.insert(pid, words);
         Ok(())

@@ -3,18 +3,19 @@
 use std::io::{self, BufRead, Read, Write};
 use std::time::Duration;
 
+use biopsy_model::loss::Warning;
 use biopsy_model::metric::MetricTable;
 use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::{ClockPair, MonoNanos};
 use biopsy_recording::metrics::{TableWriter, read_table};
 use biopsy_recording::{Limits, runtime_from_json, runtime_to_json};
 
+use crate::recording::warning;
+
 const MAGIC: &str = "biopsy recent 1";
 /// Longest line, and most of them.
 const LINE: u64 = 256;
-const LINES: usize = 128;
-/// Most processes whose runtimes have told something.
-const RUNTIMES: usize = 64;
+const LINES: usize = 4096;
 /// Most bytes of one part.
 const PART: u64 = 256 << 20;
 
@@ -35,6 +36,8 @@ pub(crate) struct Recent {
     pub(crate) tables: Vec<MetricTable>,
     /// What runtimes said, by process.
     pub(crate) runtimes: Vec<RuntimeTrace>,
+    /// What could not be heard of them, in a line each.
+    pub(crate) unheard: Vec<String>,
 }
 
 impl Recent {
@@ -57,6 +60,11 @@ impl Recent {
         )
     }
 
+    /// What of it is not there, as warnings.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        self.unheard.iter().map(|text| warning("dotnet.events", text.clone())).collect()
+    }
+
     /// When it begins, on both clocks, by a later reading of both.
     pub(crate) fn begin(&self, later: &ClockPair) -> ClockPair {
         let earlier_by = i128::from(later.mono.0) - i128::from(self.begins.0);
@@ -75,7 +83,8 @@ impl Recent {
             drop(writer);
             parts.push((format!("table {}", table.name), bytes));
         }
-        for trace in self.runtimes.iter().take(RUNTIMES) {
+        parts.push(("unheard".to_owned(), self.unheard.join("\n").into_bytes()));
+        for trace in &self.runtimes {
             parts.push((format!("runtime {}", trace.pid), runtime_to_json(trace.clone())?));
         }
         let (begins, until) = (self.begins.0, self.until.0);
@@ -119,6 +128,7 @@ impl Recent {
             timeline: Vec::new(),
             tables: Vec::new(),
             runtimes: Vec::new(),
+            unheard: Vec::new(),
         };
         for (name, length) in parts {
             let mut bytes = Vec::new();
@@ -129,6 +139,9 @@ impl Recent {
                 ("timeline", _) => recent.timeline = bytes,
                 ("table", table) => {
                     recent.tables.push(read_table(table, bytes.as_slice(), &Limits::default()).0);
+                }
+                ("unheard", _) => {
+                    recent.unheard = String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect();
                 }
                 ("runtime", _) => recent.runtimes.push(runtime_from_json(&bytes)?),
                 // Of a newer recorder.
@@ -182,6 +195,7 @@ mod tests {
                 Runtime { kind: RuntimeKind::DotNet, version: Some("10.0.0".to_owned()), entry: None },
                 "dotnet/7.nettrace".to_owned(),
             )],
+            unheard: vec!["process 8 is not heard".to_owned(), "nor 9".to_owned()],
         }
     }
 
@@ -197,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_claims_too_much_is_refused() {
-        let many = format!("{MAGIC}\n1 2 49 1\n{}\n", "0 x\n".repeat(200));
+        let many = format!("{MAGIC}\n1 2 49 1\n{}\n", "0 x\n".repeat(5000));
         for text in [
             "hello\n".to_owned(),
             format!("{MAGIC}\n1 2 49\n\n"),

@@ -152,14 +152,16 @@ impl Memory {
             let mut ring = self.ring();
             (ring.recent(from)?, ring.begins())
         };
+        let begins = begins.unwrap_or(until).max(from).min(until);
         Ok(Recent {
-            begins: begins.unwrap_or(until).max(from).min(until),
+            begins,
             until,
             frequency_hz: FREQUENCY,
             wait_threshold: WAIT_THRESHOLD,
             timeline: recent.write(from, until)?,
             tables: self.rows.tables(from, until),
-            runtimes: self.runtimes.take(from, until),
+            runtimes: self.runtimes.take(begins, until),
+            unheard: self.runtimes.unheard(),
         })
     }
 }

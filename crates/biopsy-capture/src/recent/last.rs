@@ -56,6 +56,7 @@ pub(super) fn write(
         "recording.last-minutes",
         recent.described(&format!("recorded because {why}: these are its last minutes")),
     );
+    draft.warn_all(&recent.warnings());
     draft.header.start = recent.begin(&draft.header.start);
     if !logs.globs.is_empty() || !logs.journal_units.is_empty() {
         // Looked for only now: a file that is held open for days cannot be deleted by who rotates it.

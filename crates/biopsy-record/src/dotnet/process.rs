@@ -612,6 +612,7 @@ impl ProcessRecorder {
                 recent.cut(setup.pid, end, trace);
             }
             recent.end(setup.pid);
+            warnings.iter().for_each(|warning| recent.note(warning));
             return Outcome { pid: setup.pid, trace: None, warnings };
         }
         Outcome { pid: setup.pid, trace, warnings }

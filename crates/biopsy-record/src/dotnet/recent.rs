@@ -3,7 +3,7 @@
 //! What is gathered of a process is cut every ten seconds into a trace of its own, and the oldest go. To ask for minutes is to put
 //! those together that lie in them; the cut that has just begun is made at once then.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ const LATE: Duration = Duration::from_secs(5);
 const CUT_WITHIN: Duration = Duration::from_millis(500);
 /// Processes of which pieces are kept. A tree that starts thousands must not fill memory with what each of them said.
 const MOST_PIECES: usize = 2_000;
+/// Most that is said of what was not heard.
+const MOST_UNHEARD: usize = 50;
 
 /// Of one piece: sixty of them are ten minutes.
 pub(crate) const LIMITS: Limits = Limits {
@@ -51,6 +53,8 @@ struct State {
     growing: BTreeMap<Pid, MonoNanos>,
     /// All that began before this is to be cut.
     wanted: MonoNanos,
+    /// What could not be heard, and why.
+    unheard: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -95,10 +99,28 @@ impl RecentTraces {
         while state.pieces.len() > MOST_PIECES
             || state.pieces.front().is_some_and(|piece| piece.to.0 < oldest)
         {
-            state.pieces.pop_front();
+            let gone = state.pieces.pop_front();
+            if gone.is_some_and(|piece| piece.to.0 >= oldest) && state.unheard.len() < MOST_UNHEARD {
+                let text = "so many .NET processes spoke that the oldest of what they said is not kept";
+                state.unheard.insert(text.to_owned());
+            }
         }
         drop(state);
         self.shared.cut.notify_all();
+    }
+
+    /// Something cannot be heard.
+    pub(crate) fn note(&self, unheard: &str) {
+        let mut state = self.state();
+        if state.unheard.len() < MOST_UNHEARD {
+            state.unheard.insert(unheard.replace('\n', " "));
+        }
+    }
+
+    /// What could not be heard since the beginning, in a line each.
+    #[must_use]
+    pub fn unheard(&self) -> Vec<String> {
+        self.state().unheard.iter().cloned().collect()
     }
 
     /// A process has ended, or is not listened to any more.
@@ -191,6 +213,21 @@ mod tests {
         // What is missing before the first piece is said.
         assert_eq!((late[0].sampled[0].from, late[0].sampled[0].to), (at(105), at(110)));
         assert!(recent.take(at(100), at(130))[0].sampled.is_empty());
+    }
+
+    #[test]
+    fn what_had_to_go_for_want_of_room_is_said() {
+        let recent = RecentTraces::new(600 * SECOND);
+        for pid in 1..=2_001 {
+            assert!(recent.unheard().is_empty());
+            recent.begin(Pid(pid), at(1));
+            recent.cut(Pid(pid), at(2), trace(pid, 1));
+            recent.end(Pid(pid));
+        }
+        assert_eq!(recent.unheard().len(), 1);
+        (0..100).for_each(|number| recent.note(&format!("a {number}\nb")));
+        assert_eq!(recent.unheard().len(), 50);
+        assert!(recent.unheard().iter().all(|line| !line.contains('\n')));
     }
 
     #[test]

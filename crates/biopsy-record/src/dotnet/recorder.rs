@@ -484,6 +484,9 @@ impl State {
     }
 
     fn warn(&self, warning: String) {
+        if let Keeping::Recent(recent) = &self.keeping {
+            recent.note(&warning);
+        }
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if !warnings.contains(&warning) {
             warnings.push(warning);

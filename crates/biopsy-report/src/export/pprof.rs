@@ -32,7 +32,7 @@ const VALUES: usize = 5;
 struct Builder<'a> {
     timeline: &'a Timeline,
     profile: Profile,
-    strings: FxHashMap<String, i64>,
+    strings: Strings,
     functions: FxHashMap<(String, String), u64>,
     locations: FxHashMap<FrameHandle, u64>,
     mappings: FxHashMap<ModuleHandle, u64>,
@@ -43,7 +43,7 @@ impl<'a> Builder<'a> {
         let mut builder = Builder {
             timeline,
             profile: Profile::default(),
-            strings: FxHashMap::default(),
+            strings: Strings::default(),
             functions: FxHashMap::default(),
             locations: FxHashMap::default(),
             mappings: FxHashMap::default(),
@@ -198,17 +198,32 @@ impl<'a> Builder<'a> {
     }
 
     fn string(&mut self, text: &str) -> i64 {
-        if let Some(index) = self.strings.get(text) {
-            return *index;
-        }
-        let index = signed(self.profile.string_table.len() as u64);
-        self.profile.string_table.push(text.to_owned());
-        self.strings.insert(text.to_owned(), index);
-        index
+        self.strings.number(&mut self.profile, text)
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
-        ValueType { kind: self.string(kind), unit: self.string(unit) }
+        self.strings.value_type(&mut self.profile, kind, unit)
+    }
+}
+
+/// The strings of a profile, each once.
+#[derive(Default)]
+struct Strings(FxHashMap<String, i64>);
+
+impl Strings {
+    /// Its number in the table of the profile.
+    fn number(&mut self, profile: &mut Profile, text: &str) -> i64 {
+        if let Some(index) = self.0.get(text) {
+            return *index;
+        }
+        let index = signed(profile.string_table.len() as u64);
+        profile.string_table.push(text.to_owned());
+        self.0.insert(text.to_owned(), index);
+        index
+    }
+
+    fn value_type(&mut self, profile: &mut Profile, kind: &str, unit: &str) -> ValueType {
+        ValueType { kind: self.number(profile, kind), unit: self.number(profile, unit) }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Memory that processes share: which mapping an address is in, and who else has it.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
 
-use crate::process::proc_root::{ProcRoot, ProcessDir, is_gone};
+use crate::process::proc_root::{PIDS_OF_MACHINE, ProcRoot, ProcessDir, is_gone};
 
 /// Bytes of a list of mappings.
 const MAPS: usize = 8 << 20;
@@ -39,6 +40,8 @@ impl Sharing {
         let mut sharing = Self::default();
         let until = Instant::now() + LONGEST;
         let pids = root.pids().unwrap_or_default();
+        // The first process of a machine starts others and has no memory in common with them; that of a container may be the server.
+        let is_init = |pid: Pid| pid.0 == 1 && is_of_machine();
         for (index, pid) in pids.iter().enumerate() {
             if index >= PROCESSES || Instant::now() > until {
                 sharing.hidden += u32::try_from(pids.len() - index).unwrap_or(u32::MAX);
@@ -47,8 +50,7 @@ impl Sharing {
             let Ok(dir) = root.process(*pid) else { continue };
             let text = match dir.read("maps", MAPS) {
                 Ok(text) => text,
-                // The first process of a machine starts others and has no memory in common with them.
-                Err(error) if is_gone(&error) || pid.0 == 1 => continue,
+                Err(error) if is_gone(&error) || is_init(*pid) => continue,
                 Err(_) => {
                     sharing.hidden += 1;
                     continue;
@@ -67,6 +69,12 @@ impl Sharing {
     pub(super) fn of(&self, file: &File) -> &[Pid] {
         self.by_file.get(file).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Whether the pids that we see are those of the machine.
+fn is_of_machine() -> bool {
+    let own = std::fs::read_link("/proc/self/ns/pid");
+    own.is_ok_and(|own| own.as_os_str().as_bytes() == PIDS_OF_MACHINE)
 }
 
 /// The word at an address of a process; `None`: its memory there is its own.

@@ -13,6 +13,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 /// Most bytes read of a small `/proc` file. The kernel makes them of at most a few KiB.
 pub(crate) const SMALL: usize = 64 * 1024;
+/// `ns/pid` of a process that sees the pids of the machine (`PROC_PID_INIT_INO` of include/linux/proc_ns.h).
+pub(crate) const PIDS_OF_MACHINE: &[u8] = b"pid:[4026531836]";
 
 /// Most files of a process are smaller.
 const USUAL: usize = 2048;

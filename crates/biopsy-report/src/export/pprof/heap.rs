@@ -4,7 +4,7 @@
 //! holds what there are types alone.
 
 use super::proto::{Function, Line, Location, Profile, Sample, ValueType};
-use super::signed;
+use super::{Strings, signed};
 use biopsy_analyze::HeapSummary;
 use biopsy_analyze::heap::HolderNode;
 use flate2::Compression;
@@ -53,7 +53,7 @@ fn profile(heap: &HeapSummary) -> Profile {
 #[derive(Default)]
 struct Builder {
     profile: Profile,
-    strings: FxHashMap<String, i64>,
+    strings: Strings,
     /// By name and module.
     locations: FxHashMap<(String, String), u64>,
 }
@@ -115,17 +115,11 @@ impl Builder {
     }
 
     fn string(&mut self, text: &str) -> i64 {
-        if let Some(index) = self.strings.get(text) {
-            return *index;
-        }
-        let index = signed(self.profile.string_table.len() as u64);
-        self.profile.string_table.push(text.to_owned());
-        self.strings.insert(text.to_owned(), index);
-        index
+        self.strings.number(&mut self.profile, text)
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
-        ValueType { kind: self.string(kind), unit: self.string(unit) }
+        self.strings.value_type(&mut self.profile, kind, unit)
     }
 }
 

@@ -8,14 +8,11 @@
 
 use biopsy_model::Pid;
 
-use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL};
+use crate::process::proc_root::{PIDS_OF_MACHINE, ProcRoot, ProcessDir, SMALL};
 use crate::process::seen::Seen;
 use crate::process::stat::Stat;
 use crate::process::status::Status;
 
-/// `PROC_PID_INIT_INO` of the kernel: the pid namespace of the machine. What the kernel itself started as its first process is
-/// an init: without one, every daemon that was ever started would be a zombie.
-const OF_MACHINE: &[u8] = b"pid:[4026531836]";
 /// Programs that run as the first process of containers and remove orphans: by design, or because they wait for any child.
 const INITS: &[&[u8]] = &[
     b"systemd",
@@ -47,7 +44,9 @@ pub(super) fn takes_orphans(root: &ProcRoot, seen: &Seen) -> bool {
     if is_first(&seen.dir) {
         return false;
     }
-    namespace == OF_MACHINE || first_of(root, seen, &namespace).is_some_and(|first| is_known(&first))
+    // What the kernel itself started as its first process is an init: without one, every daemon that was ever started would be a zombie.
+    // What the kernel itself started as its first process is an init: without one, every daemon that was ever started would be a zombie.
+    namespace == PIDS_OF_MACHINE || first_of(root, seen, &namespace).is_some_and(|first| is_known(&first))
 }
 
 fn is_first(process: &ProcessDir) -> bool {
