@@ -82,6 +82,7 @@ const VERBS: &[Verb] = &[
         "dotnet",
         &["capture", "{pid}", "--for", "1s", "--quiet", "--output", "{out}.zip"],
     ),
+    verb("watch", "", "still", &["watch", "--config", "{settings}", "--for", "8s", "--output", "{out}"]),
 ];
 
 const fn verb(

@@ -101,6 +101,18 @@ fn libc_nofollow() -> i32 {
     i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default()
 }
 
+/// Makes the folder of those who keep the last minutes, and empties it: whoever kept them before has ended.
+pub(crate) fn clear_recent() -> Result<(), Failure> {
+    let folder = places::recent_folder()?;
+    make_folder(&folder)?;
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let path = entry.path();
+        // What cannot be removed is replaced, or said to be in the way.
+        let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+    }
+    Ok(())
+}
+
 /// Makes a folder and those above it, for their owner alone; one that others may write is refused.
 pub fn make_folder(path: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {

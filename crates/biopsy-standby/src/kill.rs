@@ -13,7 +13,7 @@ use biopsy_watch::settings::{CommandCheck, meant};
 use rustix::process::Signal;
 
 use crate::journal::{gone_within, signal};
-use crate::observed::Eyes;
+use crate::observed::{Eyes, unseen};
 use crate::settings;
 
 /// How long a process has to end once it was asked its own way, and by SIGTERM.
@@ -59,9 +59,8 @@ pub fn kill(kind: &str, force: bool, dry_run: bool, command: CommandCheck<'_>) -
     let me = rustix::process::geteuid();
     let mut eyes = Eyes::open(kinds.ask_for_parents());
     let own = biopsy_model::Pid(std::process::id());
-    let all: Vec<Observed> =
-        eyes.pids().into_iter().filter(|pid| *pid != own).filter_map(|pid| eyes.look(pid)).collect();
-    let of_kind = all.into_iter().filter(|process| kinds.is(kind, process));
+    let all = eyes.all().map_err(|error| unseen(&error))?;
+    let of_kind = all.into_iter().filter(|process| process.key.pid != own && kinds.is(kind, process));
     let (mine, others): (Vec<_>, Vec<_>) =
         of_kind.partition(|process| me.is_root() || process.uid == me.as_raw());
     let end = |process: Observed| {

@@ -1,8 +1,10 @@
 //! Processes as rules see them.
 
 use std::collections::HashMap;
+use std::io;
 use std::time::Duration;
 
+use biopsy_capture::{Failure, FailureKind};
 use biopsy_model::{BootId, Pid, ProcessKey};
 use biopsy_target::glance::Program;
 use biopsy_target::{Glance, ProcRoot, Usage, user_name};
@@ -34,20 +36,40 @@ impl Eyes {
         &self.boot
     }
 
-    /// All pids; empty where they cannot be listed.
-    pub(crate) fn pids(&self) -> Vec<Pid> {
-        self.root.pids().unwrap_or_default()
+    /// All pids.
+    ///
+    /// # Errors
+    /// They cannot be listed, or not all of them.
+    pub(crate) fn pids(&self) -> io::Result<Vec<Pid>> {
+        self.root.pids()
+    }
+
+    /// All processes.
+    ///
+    /// # Errors
+    /// As of [`Self::pids`] and [`Self::look`].
+    pub(crate) fn all(&mut self) -> io::Result<Vec<Observed>> {
+        self.pids()?.into_iter().filter_map(|pid| self.look(pid).transpose()).collect()
     }
 
     /// A process; `None`: it is gone, or a part of the kernel.
-    pub(crate) fn look(&mut self, pid: Pid) -> Option<Observed> {
-        Glance::take(&self.root, &self.boot, pid).map(|glance| self.observe(glance, false))
+    ///
+    /// # Errors
+    /// Files or memory of this process or of the machine are used up, and nothing is known of that one.
+    pub(crate) fn look(&mut self, pid: Pid) -> io::Result<Option<Observed>> {
+        let glance = Glance::take(&self.root, &self.boot, pid)?;
+        glance.map(|glance| self.observe(glance, false)).transpose()
     }
 
     /// What was seen of a process. `is_held`: it is about to become that.
-    pub(crate) fn observe(&mut self, glance: Glance, is_held: bool) -> Observed {
-        let parent = || Glance::take(&self.root, &self.boot, glance.parent);
-        let parent = self.with_parents.then(parent).flatten();
+    ///
+    /// # Errors
+    /// As of [`Self::look`], of its parent where that matters.
+    pub(crate) fn observe(&mut self, glance: Glance, is_held: bool) -> io::Result<Observed> {
+        let parent = match self.with_parents {
+            true => Glance::take(&self.root, &self.boot, glance.parent)?,
+            false => None,
+        };
         let parent_names = parent.map(|parent| {
             [Some(parent.name), Some(parent.exe), parent.entry].into_iter().flatten().collect()
         });
@@ -71,16 +93,19 @@ impl Eyes {
             is_held,
         };
         take(&mut observed, &glance.usage);
-        observed
+        Ok(observed)
     }
 
     /// What a process uses now; `false`: it is gone.
-    pub(crate) fn look_again(&self, observed: &mut Observed) -> bool {
-        let usage = Glance::usage_now(&self.root, &observed.key);
+    ///
+    /// # Errors
+    /// As of [`Self::look`].
+    pub(crate) fn look_again(&self, observed: &mut Observed) -> io::Result<bool> {
+        let usage = Glance::usage_now(&self.root, &observed.key)?;
         if let Some(usage) = &usage {
             take(observed, usage);
         }
-        usage.is_some()
+        Ok(usage.is_some())
     }
 }
 
@@ -120,4 +145,9 @@ fn take(observed: &mut Observed, usage: &Usage) {
     observed.cpu = time(usage.cpu_seconds);
     observed.resident_bytes = usage.resident_bytes;
     observed.threads = usage.threads;
+}
+
+/// Processes cannot be looked at.
+pub(crate) fn unseen(error: &io::Error) -> Failure {
+    Failure::new(FailureKind::Target, format!("cannot look at the processes of this machine: {error}"))
 }

@@ -2,13 +2,14 @@
 //!
 //! For whoever looks at every program that starts on a machine.
 
+use std::io;
 use std::time::Duration;
 
 use biopsy_model::{BootId, Pid, ProcessKey};
 
 use crate::process::command::{self, base_name};
 use crate::process::identity;
-use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::proc_root::{ProcRoot, SMALL, found};
 use crate::process::seen::Seen;
 use crate::process::stat::Stat;
 use crate::process::usage::Usage;
@@ -53,11 +54,13 @@ pub struct Program {
 
 impl Glance {
     /// Of a process; `None`: it is gone, is a part of the kernel, or has ended and not been noticed.
-    #[must_use]
-    pub fn take(root: &ProcRoot, boot_id: &BootId, pid: Pid) -> Option<Self> {
-        let seen = Seen::read(root, pid).filter(Seen::is_living)?;
+    ///
+    /// # Errors
+    /// Files or memory are used up, and nothing is known of the process.
+    pub fn take(root: &ProcRoot, boot_id: &BootId, pid: Pid) -> io::Result<Option<Self>> {
+        let Some(seen) = Seen::look(root, pid)?.filter(Seen::is_living) else { return Ok(None) };
         let exe = seen.exe.clone().unwrap_or_default();
-        Some(Self {
+        Ok(Some(Self {
             key: identity::key(boot_id.clone(), pid, &seen.stat),
             parent: Pid(seen.stat.parent),
             name: seen.name(),
@@ -68,15 +71,18 @@ impl Glance {
             usage: Usage::of(&seen),
             exe,
             arguments: seen.arguments,
-        })
+        }))
     }
 
     /// What a process uses now; `None`: it is gone, or its pid is another's.
-    #[must_use]
-    pub fn usage_now(root: &ProcRoot, key: &ProcessKey) -> Option<Usage> {
-        let line = root.process(key.pid).ok()?.read("stat", SMALL).ok()?;
-        let stat = Stat::parse(&line)?;
-        (stat.start_ticks == key.start_ticks && !stat.is_zombie()).then(|| Usage::of_stat(&stat))
+    ///
+    /// # Errors
+    /// As of [`Self::take`].
+    pub fn usage_now(root: &ProcRoot, key: &ProcessKey) -> io::Result<Option<Usage>> {
+        let line = found(root.process(key.pid).and_then(|dir| dir.read("stat", SMALL)))?;
+        let stat = line.and_then(|line| Stat::parse(&line));
+        let stat = stat.filter(|stat| stat.start_ticks == key.start_ticks && !stat.is_zombie());
+        Ok(stat.map(|stat| Usage::of_stat(&stat)))
     }
 
     /// Who it will be when it has executed a program.
@@ -110,14 +116,14 @@ mod tests {
         let boot = root.boot_id();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         // Between fork and exec it still is this program.
-        let glance = std::iter::repeat_with(|| Glance::take(&root, &boot, Pid(child.id())).unwrap())
+        let glance = std::iter::repeat_with(|| Glance::take(&root, &boot, Pid(child.id())).unwrap().unwrap())
             .find(|glance| glance.arguments.iter().any(|argument| argument == "60"))
             .unwrap();
         assert!(!glance.exe.is_empty() && glance.parent == Pid(std::process::id()), "{glance:?}");
-        assert!(Glance::usage_now(&root, &glance.key).is_some());
+        assert!(Glance::usage_now(&root, &glance.key).unwrap().is_some());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(Glance::take(&root, &boot, glance.key.pid), None);
-        assert_eq!(Glance::usage_now(&root, &glance.key), None);
+        assert_eq!(Glance::take(&root, &boot, glance.key.pid).unwrap(), None);
+        assert_eq!(Glance::usage_now(&root, &glance.key).unwrap(), None);
     }
 }

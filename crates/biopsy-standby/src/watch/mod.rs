@@ -18,7 +18,7 @@ use biopsy_capture::Failure;
 use biopsy_watch::settings::CommandCheck;
 use biopsy_watch::{Engine, Observed, Settings};
 
-use crate::observed::{Eyes, may_be_watched};
+use crate::observed::{Eyes, may_be_watched, unseen};
 use crate::settings::{Loaded, load};
 
 pub use watcher::Watcher;
@@ -53,15 +53,15 @@ impl WatchPlan<'_> {
 }
 
 /// Which processes the rules are about now, each with the name of the rule.
-#[must_use]
-pub fn concerned(settings: &Settings) -> Vec<(String, Observed)> {
+///
+/// # Errors
+/// Processes cannot be listed or looked at.
+pub fn concerned(settings: &Settings) -> Result<Vec<(String, Observed)>, Failure> {
     let engine = Engine::new(settings);
-    let mut eyes = Eyes::open(settings.ask_for_parents());
+    let all = Eyes::open(settings.ask_for_parents()).all().map_err(|error| unseen(&error))?;
     let mut found = Vec::new();
-    for pid in eyes.pids() {
-        if let Some(process) = eyes.look(pid).filter(may_be_watched) {
-            found.extend(engine.rules_of(&process).map(|rule| (rule.to_owned(), process.clone())));
-        }
+    for process in all.iter().filter(|process| may_be_watched(process)) {
+        found.extend(engine.rules_of(process).map(|rule| (rule.to_owned(), process.clone())));
     }
-    found
+    Ok(found)
 }

@@ -21,8 +21,12 @@ pub(super) struct News {
     starts: Option<Starts>,
     known: HashMap<Pid, Instant>,
     listed: Option<Instant>,
+    /// Those that could not be looked at: they are told of again.
+    missed: HashSet<Pid>,
     /// Why the kernel does not tell.
     pub(super) why_not: Option<std::io::Error>,
+    /// Why they could not be listed the last time.
+    pub(super) unlisted: Option<std::io::Error>,
 }
 
 impl News {
@@ -31,11 +35,31 @@ impl News {
             Ok(starts) => (Some(starts), None),
             Err(error) => (None, Some(error)),
         };
-        Self { starts, known: HashMap::new(), listed: None, why_not }
+        Self { starts, known: HashMap::new(), listed: None, missed: HashSet::new(), why_not, unlisted: None }
+    }
+
+    /// All are told of again, with the next list, which is due.
+    pub(super) fn all_again(&mut self) {
+        self.known.clear();
+        self.listed = None;
+    }
+
+    /// This one could not be looked at.
+    pub(super) fn missed(&mut self, pid: Pid) {
+        self.missed.insert(pid);
     }
 
     /// The next ones, at the latest after this time, or when the other can be read.
     pub(super) fn next(&mut self, eyes: &Eyes, timeout: Duration, other: Option<BorrowedFd<'_>>) -> Vec<Pid> {
+        let missed = std::mem::take(&mut self.missed);
+        let mut pids = self.of_now(eyes, timeout, other);
+        pids.extend(missed);
+        let mut seen = HashSet::new();
+        pids.retain(|pid| seen.insert(*pid));
+        pids
+    }
+
+    fn of_now(&mut self, eyes: &Eyes, timeout: Duration, other: Option<BorrowedFd<'_>>) -> Vec<Pid> {
         let Some(starts) = &self.starts else {
             if self.listed.is_some() {
                 std::thread::sleep(timeout.min(POLL));
@@ -52,8 +76,6 @@ impl News {
         if is_due || told.is_incomplete {
             pids.extend(self.list(eyes, Duration::ZERO));
         }
-        let mut seen = HashSet::new();
-        pids.retain(|pid| seen.insert(*pid));
         pids
     }
 
@@ -63,7 +85,13 @@ impl News {
         // Those of the first look are not young: what they are was decided long ago.
         let first = self.listed.is_none();
         self.listed = Some(now);
-        let pids = eyes.pids();
+        let pids = match eyes.pids() {
+            Ok(pids) => pids,
+            Err(error) => {
+                self.unlisted = Some(error);
+                return Vec::new();
+            }
+        };
         let there: HashSet<Pid> = pids.iter().copied().collect();
         self.known.retain(|pid, _| there.contains(pid));
         let mut news = Vec::new();

@@ -31,8 +31,9 @@ impl Wanted for Rules {
             let asked = self.0.read().unwrap_or_else(PoisonError::into_inner);
             (Arc::clone(&asked.starters), asked.eyes.clone())
         };
+        // Who cannot be seen now is not held; the watcher looks again when it runs.
         let process = eyes.observe(glance.clone(), true);
-        starters.concern(&process) && may_be_watched(&process)
+        process.is_ok_and(|process| starters.concern(&process) && may_be_watched(&process))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_capture::{Failure, FailureKind, Job};
 use biopsy_model::{Pid, ProcessKey};
+use biopsy_target::Glance;
 use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::{Decision, Disk, Fire};
 use biopsy_watch::keep::WallClock;
@@ -15,8 +16,8 @@ use biopsy_watch::rules::Verb;
 use biopsy_watch::{Engine, Moment, Observed, Outcome, Settings};
 use rustix::process::Signal;
 
-use crate::journal::{JournalFolder, Lock, make_folder, now};
-use crate::observed::{Eyes, may_be_watched};
+use crate::journal::{JournalFolder, Lock, clear_recent, make_folder, now};
+use crate::observed::{Eyes, may_be_watched, unseen};
 use crate::{Happened, Listener, places, restore, results, settings};
 
 use super::WatchPlan;
@@ -33,6 +34,8 @@ const TICK: Duration = Duration::from_millis(200);
 const IDLE_TICK: Duration = Duration::from_millis(500);
 /// How often processes are looked at again, and everything else that is not urgent.
 const ROUND: Duration = Duration::from_secs(1);
+/// How often is said that processes cannot be looked at.
+const BLIND: Duration = Duration::from_secs(60);
 /// How long commands have to finish what they have when the watcher ends.
 const FINISH: Duration = Duration::from_secs(120);
 
@@ -57,19 +60,9 @@ pub struct Watcher<'a> {
     workers: Vec<Worker>,
     /// Processes that a rule is about.
     concerned: HashMap<ProcessKey, Observed>,
+    /// When it was said last that processes cannot be looked at.
+    blind_since: Option<Instant>,
     _lock: Lock,
-}
-
-/// Makes the folder of those who keep the last minutes, and empties it: whoever kept them before has ended.
-fn clear_recent() -> Result<(), Failure> {
-    let folder = places::recent_folder()?;
-    make_folder(&folder)?;
-    for entry in folder.read_dir().into_iter().flatten().flatten() {
-        let path = entry.path();
-        // What cannot be removed is replaced, or said to be in the way.
-        let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-    }
-    Ok(())
 }
 
 impl std::fmt::Debug for Watcher<'_> {
@@ -110,8 +103,10 @@ impl<'a> Watcher<'a> {
         let program = places::own_program()?;
         let eyes = Eyes::open(settings.ask_for_parents());
         let root = biopsy_target::ProcRoot::live();
-        let own = biopsy_target::identity::key_of(&root, Pid(std::process::id()))
-            .ok_or_else(|| Failure::new(FailureKind::Target, "`/proc` does not show this process"))?;
+        let own = Glance::take(&root, &root.boot_id(), Pid(std::process::id()));
+        let own = own.map_err(|error| unseen(&error))?.map(|glance| glance.key);
+        let own =
+            own.ok_or_else(|| Failure::new(FailureKind::Target, "`/proc` does not show this process"))?;
         let until = Moment(now().0.saturating_add(plan.length.unwrap_or(settings.length)));
         let mut engine = Engine::new(&settings);
         for (rule, ago) in results::ages(&folder) {
@@ -135,6 +130,7 @@ impl<'a> Watcher<'a> {
             own,
             workers: Vec::new(),
             concerned: HashMap::new(),
+            blind_since: None,
             _lock: lock,
             settings,
             journal,
@@ -187,25 +183,33 @@ impl<'a> Watcher<'a> {
             let pids = news.next(&self.eyes, tick, self.starting.bell());
             // First those that wait.
             while let Some(arriving) = self.starting.next() {
-                let process = self.eyes.observe(arriving.glance.clone(), true);
-                self.meet(process, Some(arriving))?;
+                match self.eyes.observe(arriving.glance.clone(), true) {
+                    Ok(process) => self.meet(process, Some(arriving))?,
+                    // It is not held any longer, and looked at when it runs.
+                    Err(error) => self.cannot_see(&mut news, Some(arriving.glance.key.pid), &error),
+                }
             }
             for pid in pids {
-                if let Some(process) = self.eyes.look(pid) {
-                    self.meet(process, None)?;
+                match self.eyes.look(pid) {
+                    Ok(Some(process)) => self.meet(process, None)?,
+                    Ok(None) => {}
+                    Err(error) => self.cannot_see(&mut news, Some(pid), &error),
                 }
+            }
+            if let Some(error) = news.unlisted.take() {
+                self.cannot_see(&mut news, None, &error);
             }
             self.look_after_workers()?;
             if round.elapsed() >= ROUND {
                 round = Instant::now();
                 self.notify.is_well();
-                self.look_again()?;
+                self.look_again(&mut news)?;
                 self.hold_to_budgets();
                 self.send();
                 let times = self.file_times();
                 if times != files {
                     files = times;
-                    self.reload();
+                    self.reload(&mut news);
                 }
             }
         }
@@ -231,17 +235,40 @@ impl<'a> Watcher<'a> {
         Ok(())
     }
 
+    /// Looking was not possible, and says nothing of the process: it is looked at again. That is said once a minute.
+    fn cannot_see(&mut self, news: &mut News, pid: Option<Pid>, error: &std::io::Error) {
+        pid.inspect(|pid| news.missed(*pid));
+        if self.blind_since.is_none_or(|said| said.elapsed() >= BLIND) {
+            self.blind_since = Some(Instant::now());
+            let text = format!("{}; it is tried again, and what is over by then is missed", unseen(error));
+            self.listener.happened(&Happened::note(text));
+        }
+    }
+
     /// All that are watched, again: they grow older, larger and busier, or are gone.
-    fn look_again(&mut self) -> Result<(), Failure> {
+    fn look_again(&mut self, news: &mut News) -> Result<(), Failure> {
         let mut concerned = std::mem::take(&mut self.concerned);
+        let mut failed = None;
         concerned.retain(|_, process| {
-            let now = process.is_held.then(|| self.eyes.look(process.key.pid)).flatten();
-            // Executed, and nobody has told us of it.
-            if let Some(now) = now.filter(|now| now.arguments == process.arguments) {
-                *process = now;
-            }
-            self.eyes.look_again(process)
+            let mut look = || {
+                let now = match process.is_held {
+                    true => self.eyes.look(process.key.pid)?,
+                    false => None,
+                };
+                // Executed, and nobody has told us of it.
+                if let Some(now) = now.filter(|now| now.arguments == process.arguments) {
+                    *process = now;
+                }
+                self.eyes.look_again(process)
+            };
+            look().unwrap_or_else(|error| {
+                failed = Some(error);
+                true
+            })
         });
+        if let Some(error) = failed {
+            self.cannot_see(news, None, &error);
+        }
         self.engine.retain(|key| concerned.contains_key(key));
         if self.engine.looks_again() {
             for process in concerned.values() {
@@ -503,7 +530,7 @@ impl<'a> Watcher<'a> {
     }
 
     /// Settings that were changed hold from now on; wrong ones do not.
-    fn reload(&mut self) {
+    fn reload(&mut self, news: &mut News) {
         let loaded = self.plan.load().and_then(settings::Loaded::checked);
         match loaded {
             Ok(loaded) if loaded.settings != self.settings => {
@@ -515,12 +542,7 @@ impl<'a> Watcher<'a> {
                 self.listener.happened(&Happened::note(text));
                 let rules = self.settings.rules.clone();
                 self.listener.rules(&rules, "");
-                for process in
-                    self.eyes.pids().into_iter().filter_map(|pid| self.eyes.look(pid)).collect::<Vec<_>>()
-                {
-                    // What can fail here has a reason that shows again at the next process.
-                    let _ = self.meet(process, None);
-                }
+                news.all_again();
             }
             Ok(_) => {}
             Err(failure) => {

@@ -164,9 +164,8 @@ impl Inspect for Porter {
         if !self.wanted.may_be(&program) {
             return Ok(Verdict::Passes);
         }
-        let Some(glance) = Glance::take(&ProcRoot::live(), &self.boot, pid) else {
-            return Ok(Verdict::Passes);
-        };
+        let glance = Glance::take(&ProcRoot::live(), &self.boot, pid).map_err(|_| Unreadable)?;
+        let Some(glance) = glance else { return Ok(Verdict::Passes) };
         let glance = glance.before(program);
         Ok(if self.wanted.is(&glance) { Verdict::Concerns((request, glance)) } else { Verdict::Passes })
     }

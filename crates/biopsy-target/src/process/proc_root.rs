@@ -113,6 +113,25 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     [Errno::NOENT, Errno::SRCH].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
+/// This process or the machine has none left of what a look needs: that says nothing of what was looked at.
+pub(crate) fn is_for_want(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// What was found, if anything.
+///
+/// # Errors
+/// Looking was not possible at all, [`is_for_want`].
+pub(crate) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if is_for_want(&error) => Err(error),
+        other => Ok(other.ok()),
+    }
+}
+
 /// A pid in its only spelling: decimal, no sign, no leading zero.
 pub(crate) fn parse_pid(text: &str) -> Option<Pid> {
     let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
@@ -254,6 +273,18 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_what_is_gone() {
+        let of = |errno: rustix::io::Errno| found::<()>(Err(errno.into()));
+        for errno in [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::NOMEM] {
+            assert!(of(errno).is_err(), "{errno}");
+        }
+        for errno in [rustix::io::Errno::NOENT, rustix::io::Errno::SRCH, rustix::io::Errno::ACCESS] {
+            assert!(matches!(of(errno), Ok(None)), "{errno}");
+        }
+        assert_eq!(found(Ok(1)).unwrap(), Some(1));
+    }
 
     #[test]
     fn pids_have_one_spelling() {

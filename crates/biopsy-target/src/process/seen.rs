@@ -1,11 +1,13 @@
 //! One process, as it is seen when one is looked for.
 
+use std::io;
+
 use biopsy_model::Pid;
 
 use super::cgroup::Cgroup;
 use super::command;
 use super::elf;
-use super::proc_root::{ProcRoot, ProcessDir, SMALL};
+use super::proc_root::{ProcRoot, ProcessDir, SMALL, found};
 use super::stat::Stat;
 use super::status::Status;
 
@@ -26,12 +28,22 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// As [`Self::look`]; `None` also when looking was not possible.
     pub(crate) fn read(root: &ProcRoot, pid: Pid) -> Option<Self> {
-        let dir = root.process(pid).ok()?;
-        let stat = Stat::parse(&dir.read("stat", SMALL).ok()?)?;
-        let status = dir.read("status", SMALL).map(|text| Status::parse(&text)).unwrap_or_default();
-        let arguments = command::arguments(&dir.read("cmdline", command::LIMIT).unwrap_or_default());
-        let link = dir.link("exe").ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Self::look(root, pid).ok().flatten()
+    }
+
+    /// `None`: there is no such process. What may not be read of it is not known.
+    ///
+    /// # Errors
+    /// Files or memory are used up, and nothing is known of the process.
+    pub(crate) fn look(root: &ProcRoot, pid: Pid) -> io::Result<Option<Self>> {
+        let Some(dir) = found(root.process(pid))? else { return Ok(None) };
+        let stat = found(dir.read("stat", SMALL))?.and_then(|line| Stat::parse(&line));
+        let Some(stat) = stat else { return Ok(None) };
+        let status = found(dir.read("status", SMALL))?.map(|text| Status::parse(&text)).unwrap_or_default();
+        let arguments = command::arguments(&found(dir.read("cmdline", command::LIMIT))?.unwrap_or_default());
+        let link = found(dir.link("exe"))?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         // A file may really be called `x (deleted)`: it has links, a deleted one has none.
         let exe_deleted =
             link.as_deref().is_some_and(|path| path.ends_with(DELETED)) && dir.link_count("exe") == Some(0);
@@ -39,8 +51,8 @@ impl Seen {
             Some(path) if exe_deleted => path.to_owned(),
             _ => path,
         });
-        let cgroup = Cgroup::read(&dir);
-        Some(Self { pid, dir, stat, status, arguments, exe, exe_deleted, cgroup })
+        let cgroup = found(dir.read("cgroup", SMALL))?.map(|text| Cgroup::parse(&text)).unwrap_or_default();
+        Ok(Some(Self { pid, dir, stat, status, arguments, exe, exe_deleted, cgroup }))
     }
 
     pub(crate) fn name(&self) -> String {

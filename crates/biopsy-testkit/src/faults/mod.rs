@@ -7,6 +7,7 @@
 mod calls;
 mod run;
 mod shape;
+mod standby;
 mod trial;
 
 pub use calls::{FAILING_CALLS, FailingCall, errno_name, occurrences};

@@ -11,13 +11,15 @@ use tempfile::TempDir;
 
 use super::run::{Fault, Ran, run};
 use super::shape::{self, Shape};
+use super::standby;
 use crate::{Program, Survival, TargetProcess, proc_status, temp_dir};
 
 /// How long a run may take beyond what it takes without a fault; generous because the machine is shared.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A verb with its arguments. `{pid}` stands for the target, `{out}` for a place in a fresh folder, `{log}` for some text file, and
-/// `{program}` for a program that lives for a short time. With `-` as its last word the result comes from standard output.
+/// A verb with its arguments. `{pid}` stands for the target, `{out}` for a place in a fresh folder, `{log}` for some text file,
+/// `{program}` for a program that lives for a short time, and `{settings}` for those of a watcher, whose one rule is about the target. With
+/// `-` as its last word the result comes from standard output.
 #[derive(Clone, Copy, Debug)]
 pub struct Verb {
     /// The verb itself.
@@ -228,7 +230,7 @@ impl<'a> Trial<'a> {
         };
         if text.contains("panicked")
             || text.contains("RUST_BACKTRACE")
-            || !matches!(code, 0 | 3 | 4 | 5 | 7 | 8 | 9)
+            || !(matches!(code, 0 | 3 | 4 | 5 | 7 | 8 | 9) || code == 6 && self.verb.name == "watch")
         {
             problems.push(Problem::Ending(text.clone()));
         }
@@ -257,9 +259,16 @@ impl<'a> Trial<'a> {
         {
             let name = left.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let asked = matches!(code, 0 | 3) && left == self.out(folder);
-            if !asked && !text.contains(&name) {
+            // A folder for results was asked for, also where there is none.
+            let is_place =
+                self.verb.name == "watch" && (name == standby::HOME || everything_in(&left).is_empty());
+            if !asked && !is_place && !text.contains(&name) {
                 problems.push(Problem::Leftover(format!("`{name}`; {text}")));
             }
+        }
+        if self.verb.name == "watch" {
+            let left = standby::left_on(self.program, folder.path(), &self.out(folder), &text);
+            problems.extend(left.into_iter().map(Problem::Leftover));
         }
     }
 
@@ -276,11 +285,15 @@ impl<'a> Trial<'a> {
                 "{pid}" => command.arg(patient.pid().to_string()),
                 word if word.starts_with("{out}") => command.arg(self.out(folder)),
                 "{program}" => command.arg(Program::ShortLived.path()),
+                "{settings}" => command.arg(standby::settings(folder.path(), patient.pid())),
                 "{log}" => command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")),
                 word => command.arg(word),
             };
         }
         command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("HOME", folder.path());
+        if self.verb.name == "watch" {
+            standby::at_home(&mut command, folder.path());
+        }
         command.env("NO_COLOR", "1").env("XDG_CACHE_HOME", folder.path()).env_remove("RUST_BACKTRACE");
         command
     }
@@ -305,18 +318,23 @@ impl<'a> Trial<'a> {
                 false => Ok(all),
             })
         };
+        let analyzed = |file: &Path| {
+            let mut analyze = Command::new(self.program);
+            analyze.args(["analyze", "--json"]).arg(file);
+            let output = analyze.output().map_err(|error| error.to_string())?;
+            // It says with 3 that it knows that it is not whole.
+            match output.status.code() {
+                Some(0 | 3) => printed(&output.stdout),
+                _ => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+            }
+        };
         let reports = match self.verb.name {
             "stacks" => printed(&ran.out)?,
-            _ => {
-                let mut analyze = Command::new(self.program);
-                analyze.args(["analyze", "--json"]).arg(&out);
-                let output = analyze.output().map_err(|error| error.to_string())?;
-                // It says with 3 that it knows that it is not whole.
-                if !matches!(output.status.code(), Some(0 | 3)) {
-                    return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-                }
-                printed(&output.stdout)?
+            "watch" => {
+                let results = everything_in(&out).into_iter().filter(|path| path.is_file());
+                results.map(|file| analyzed(&file)).collect::<Result<Vec<_>, _>>()?.concat()
             }
+            _ => analyzed(&out)?,
         };
         let mut shape = Shape::new();
         let mut confessions = BTreeSet::new();

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &WatchArgs, color: ColorChoice) -> Result<Code, Failure>
     let mut show = Show::new(args.json, color);
     if args.dry_run {
         show.rules(&settings.rules, "nothing is done; processes that the rules are about now:");
-        for (rule, process) in concerned(&settings) {
+        for (rule, process) in concerned(&settings)? {
             let (pid, name) = (Some(process.key.pid.0), process.title());
             let text = "would be watched".to_owned();
             show.happened(&Happened { event: "match", rule: &rule, pid, name, text, ..Happened::default() });
