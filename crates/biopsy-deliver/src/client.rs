@@ -3,17 +3,17 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
 use crate::encode::random;
 use crate::http::{self, Answer, Patience, call};
 use crate::link::Link;
+use crate::pieces::{Contents, Piece};
 use crate::proof;
 use crate::receipt::Receipt;
 use crate::request::Request;
@@ -32,6 +32,8 @@ const SHARE_OF_UNCUT: u64 = 12;
 const SLOW: Duration = Duration::from_secs(4);
 /// Longest pause between tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+/// The checksum of a piece that says what all of the upload up to its end is.
+const PREFIX: &str = "sha256-prefix";
 /// Where the lab takes uploads.
 const UPLOADS: &str = "/api/uploads";
 
@@ -173,11 +175,12 @@ impl<'a> Sender<'a> {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Receipt, SendError> {
         let failed = |source| SendError::Io { path: sealed.to_owned(), source };
-        let mut file = File::open(sealed).map_err(failed)?;
-        let (bytes, sha256) = crate::state::digest(&mut file).map_err(failed)?;
-        if bytes != state.bytes || crate::state::hexadecimal(&sha256) != state.sha256 {
+        let file = File::open(sealed).map_err(failed)?;
+        let bytes = state.bytes;
+        if file.metadata().map_err(failed)?.len() != bytes {
             return Err(SendError::Changed(sealed.to_owned()));
         }
+        let contents = Contents { path: sealed, file, bytes, sha256: state.sha256.clone() };
         state.save(sealed).map_err(failed)?;
         let mut is_anew = false;
         let (receipt, text) = loop {
@@ -191,11 +194,10 @@ impl<'a> Sender<'a> {
                     upload
                 }
             };
-            let sent = self.send_pieces(&file, bytes, &upload, watch);
+            let sent = self.send_pieces(&contents, &upload, watch);
             match sent.and_then(|()| self.receipt(&upload, watch)) {
                 // The place of an earlier run has expired, or what was there was refused: another one is asked for, once.
                 Err(SendError::Refused) if !is_anew => state.upload = None,
-                Err(SendError::Io { source, .. }) => return Err(failed(source)),
                 other => break other?,
             }
         };
@@ -243,28 +245,45 @@ impl<'a> Sender<'a> {
         Ok(format!("{UPLOADS}/{id}"))
     }
 
+    /// Each byte is read and hashed once, the next piece while this one is on its way. The last one is not sent of a file that was
+    /// changed since it was sealed.
     fn send_pieces(
         &self,
-        file: &File,
-        bytes: u64,
+        contents: &Contents<'_>,
         upload: &str,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(), SendError> {
-        let mut at = self.offset(upload, watch)?;
+        let bytes = contents.bytes;
+        let Place { mut at, takes_prefixes } = self.offset(upload, watch)?;
+        let failed = |source: io::Error| match source.kind() {
+            // It was as long as it should be when it was opened.
+            io::ErrorKind::UnexpectedEof => SendError::Changed(contents.path.to_owned()),
+            _ => SendError::Io { path: contents.path.to_owned(), source },
+        };
+        let mut before = contents.hashed(at).map_err(failed)?;
         let mut size = PieceSize::first();
         let mut trouble = Trouble::default();
-        let mut piece = Vec::new();
+        let mut ahead: Option<Piece> = None;
+        let most =
+            self.most_per_second.map_or(LARGEST_PIECE, |most| most.clamp(SMALLEST_PIECE, LARGEST_PIECE));
+        let length_of = |size: &PieceSize, at: u64| size.bytes().min(most).min(bytes - at);
         while at < bytes {
             if !watch(&Progress::At { sent: at, of: bytes }) {
                 return Err(SendError::Stopped);
             }
-            let most =
-                self.most_per_second.map_or(LARGEST_PIECE, |most| most.clamp(SMALLEST_PIECE, LARGEST_PIECE));
-            let length = size.bytes().min(most).min(bytes - at);
-            piece.resize(usize::try_from(length).unwrap_or(0), 0);
-            file.read_exact_at(&mut piece, at)
-                .map_err(|source| SendError::Io { path: PathBuf::new(), source })?;
-            let checksum = format!("sha256 {}", STANDARD.encode(Sha256::digest(&piece)));
+            let length = length_of(&size, at);
+            let piece = match ahead.take().filter(|piece| piece.at == at && piece.length() == length) {
+                Some(piece) => piece,
+                None => contents.piece(at, length, before.clone()).map_err(failed)?,
+            };
+            let of_all = piece.after.clone().finalize();
+            if at + length == bytes && crate::state::hexadecimal(&of_all) != contents.sha256 {
+                return Err(SendError::Changed(contents.path.to_owned()));
+            }
+            let checksum = match takes_prefixes {
+                true => format!("{PREFIX} {}", STANDARD.encode(of_all)),
+                false => format!("sha256 {}", STANDARD.encode(Sha256::digest(&piece.bytes))),
+            };
             let offset = at.to_string();
             let headers = [
                 ("upload-offset", offset.as_str()),
@@ -272,13 +291,29 @@ impl<'a> Sender<'a> {
                 ("content-type", "application/offset+octet-stream"),
             ];
             let began = Instant::now();
-            let why = match self.call("PATCH", upload, &headers, Some(&piece)) {
+            let (answer, next) = std::thread::scope(|scope| {
+                // As long as it will be if this one goes through.
+                let mut size = size.clone();
+                size.went_through(length, Duration::ZERO);
+                let (at, after) = (at + length, piece.after.clone());
+                let length = length_of(&size, at);
+                let next = (length > 0).then(|| scope.spawn(move || contents.piece(at, length, after)));
+                let answer = self.call("PATCH", upload, &headers, Some(&piece.bytes));
+                // What cannot be read says so when its turn comes.
+                (answer, next.and_then(|next| next.join().ok()?.ok()))
+            });
+            let why = match answer {
                 Ok(answer) if answer.status == 204 => {
                     at += length;
+                    (before, ahead) = (piece.after, next);
                     trouble = Trouble::default();
                     size.went_through(length, began.elapsed());
                     self.hold_back(length, began.elapsed());
                     continue;
+                }
+                // What was sent before was changed since, or something on the way changes bytes.
+                Ok(answer) if answer.status == 460 && contents.was_changed().map_err(failed)? => {
+                    return Err(SendError::Changed(contents.path.to_owned()));
                 }
                 Ok(answer) if is_passing(answer.status) => format!("the lab answered {}", answer.status),
                 Ok(answer) => return Err(refused("a piece", &answer)),
@@ -286,17 +321,22 @@ impl<'a> Sender<'a> {
             };
             size.was_cut();
             trouble.pause(self.give_up_after, why, watch)?;
-            at = self.offset(upload, watch)?;
+            let there = self.offset(upload, watch)?.at;
+            if there != at {
+                (at, before) = (there, contents.hashed(there).map_err(failed)?);
+            }
         }
         watch(&Progress::At { sent: bytes, of: bytes });
         Ok(())
     }
 
     /// How much is on the lab's disk.
-    fn offset(&self, upload: &str, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<u64, SendError> {
+    fn offset(&self, upload: &str, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<Place, SendError> {
         let answer = self.persistently(watch, |sender| sender.call("HEAD", upload, &[], None))?;
+        let checksums = answer.header("tus-checksum-algorithm").unwrap_or_default();
+        let takes_prefixes = checksums.split(',').any(|name| name.trim() == PREFIX);
         match (answer.status, answer.header("upload-offset").and_then(|at| at.parse().ok())) {
-            (200 | 204, Some(at)) => Ok(at),
+            (200 | 204, Some(at)) => Ok(Place { at, takes_prefixes }),
             _ => Err(refused("the upload", &answer)),
         }
     }
@@ -374,8 +414,14 @@ impl<'a> Sender<'a> {
     }
 }
 
+/// Where an upload goes on.
+struct Place {
+    at: u64,
+    takes_prefixes: bool,
+}
+
 /// How large the next piece is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PieceSize {
     /// What went through since the way was cut.
     uncut: u64,

@@ -18,6 +18,7 @@ pub mod fetch;
 pub mod http;
 pub mod link;
 pub mod parcel;
+mod pieces;
 pub mod policy;
 pub mod proof;
 pub mod receipt;

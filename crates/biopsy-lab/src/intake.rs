@@ -5,6 +5,7 @@ mod body;
 mod caller;
 pub mod complete;
 mod locks;
+pub(crate) mod running;
 mod state;
 mod uploads;
 mod whole;

@@ -22,6 +22,7 @@ use biopsy_deliver::{Signer, decode, encode, random};
 use jiff::Timestamp;
 
 use crate::error::LabError;
+use crate::intake::running::Running;
 use crate::keys::Keys;
 use crate::storage::Storage;
 use crate::store::Store;
@@ -37,6 +38,8 @@ pub struct Lab {
     pub signer: Arc<Signer>,
     /// Where ciphertext is kept.
     pub storage: Storage,
+    /// What has been hashed of uploads that go on.
+    pub(crate) running: Running,
 }
 
 /// Where database and storage are, if not in the lab's folder.
@@ -84,7 +87,13 @@ impl Lab {
         let storage = Storage::open(folder.join("objects"), elsewhere.storage.as_deref())?;
         let seed = kept_secret(&keys_folder.join("signing"))?;
         let keys = Keys::open(&keys_folder, &store).await?;
-        Ok(Self { store, keys, signer: Arc::new(Signer::of_seed(&seed)), storage })
+        Ok(Self {
+            store,
+            keys,
+            signer: Arc::new(Signer::of_seed(&seed)),
+            storage,
+            running: Running::default(),
+        })
     }
 
     /// The secret that notices are signed with.

@@ -1,13 +1,17 @@
-//! Taking the bytes of a piece: to the disk as they come, never more in memory than one of them, and not from whoever trickles.
+//! Taking the bytes of a piece: to the disk as they come, never more in memory than two of the batches that are written, and not from
+//! whoever trickles.
 
-use std::io::SeekFrom;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use http_body_util::BodyExt as _;
-use sha2::{Digest, Sha256};
-use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
+use sha2::{Digest as _, Sha256};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
 
 use crate::error::LabError;
@@ -17,19 +21,22 @@ use super::locks::Writer;
 
 /// Whoever sends less than this in a second, over all, is not waited for.
 const SLOWEST: u64 = 1024;
+/// Bytes that are written at once.
+const BATCH: usize = 256 << 10;
 
 /// What came.
 #[derive(Debug)]
 pub(super) struct Taken {
     /// How many bytes.
     pub(super) bytes: u64,
-    /// Their SHA-256.
-    pub(super) sha256: [u8; 32],
+    /// The SHA-256 that was begun, with these bytes.
+    pub(super) sha256: Sha256,
     /// They ended before they should have.
     pub(super) cut: bool,
 }
 
-/// Writes a body at a place of a file, and waits until it is on the disk. `most`: bytes that are left of the upload.
+/// Writes a body at a place of a file, and waits until it is on the disk. `most`: bytes that are left of the upload. `sha256`: of what
+/// is before.
 pub(super) async fn take(
     path: &Path,
     at: u64,
@@ -37,45 +44,97 @@ pub(super) async fn take(
     mut body: Body,
     writer: &Writer,
     silence: Duration,
+    sha256: Sha256,
 ) -> Result<Taken, Refusal> {
-    let failed = |source| match std::io::Error::kind(&source) {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Refusal::NoRoom,
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Refusal::NoRoom,
         _ => LabError::Io { what: "write", path: path.to_owned(), source }.into(),
     };
-    let mut file = tokio::fs::OpenOptions::new().write(true).open(path).await.map_err(failed)?;
-    // What is behind was not acknowledged.
-    file.set_len(at).await.map_err(failed)?;
-    file.seek(SeekFrom::Start(at)).await.map_err(failed)?;
-    let mut taken = Taken { bytes: 0, sha256: [0; 32], cut: false };
-    let mut sha256 = Sha256::new();
+    let mut pen = Pen::open(path, at, sha256).await.map_err(failed)?;
+    let (mut bytes, mut cut) = (0, false);
+    let mut batch = Vec::new();
     let began = Instant::now();
     loop {
         let frame = tokio::select! {
             frame = tokio::time::timeout(silence, body.frame()) => frame,
             () = writer.is_unwanted() => {
-                taken.cut = true;
+                cut = true;
                 break;
             }
         };
-        let allowed = silence + Duration::from_millis(taken.bytes.saturating_mul(1000) / SLOWEST);
+        let allowed = silence + Duration::from_millis(u64::saturating_mul(bytes, 1000) / SLOWEST);
         let data = match frame {
             Ok(None) => break,
             Ok(Some(Ok(frame))) if began.elapsed() <= allowed => frame.into_data().unwrap_or_default(),
             _ => {
-                taken.cut = true;
+                cut = true;
                 break;
             }
         };
-        taken.bytes += data.len() as u64;
-        if taken.bytes > most {
-            file.set_len(at).await.map_err(failed)?;
+        bytes += data.len() as u64;
+        if bytes > most {
+            pen.take_back(at).await.map_err(failed)?;
             return Err(Refusal::TooLarge { most: i64::try_from(at + most).unwrap_or(i64::MAX) });
         }
-        sha256.update(&data);
-        file.write_all(&data).await.map_err(failed)?;
+        batch.extend_from_slice(&data);
+        if batch.len() >= BATCH {
+            batch = pen.write(batch).await.map_err(failed)?;
+        }
     }
-    file.flush().await.map_err(failed)?;
-    file.sync_data().await.map_err(failed)?;
-    taken.sha256 = sha256.finalize().into();
-    Ok(taken)
+    pen.write(batch).await.map_err(failed)?;
+    let sha256 = pen.end().await.map_err(failed)?;
+    Ok(Taken { bytes, sha256, cut })
+}
+
+/// Hashes and writes a batch while the next one comes.
+struct Pen {
+    file: Arc<File>,
+    at: u64,
+    writing: JoinHandle<io::Result<(Sha256, Vec<u8>)>>,
+}
+
+impl Pen {
+    /// What is behind the place was not acknowledged, and goes.
+    async fn open(path: &Path, at: u64, sha256: Sha256) -> io::Result<Self> {
+        let path = path.to_owned();
+        let opening = spawn_blocking(move || {
+            let file = File::options().write(true).open(path)?;
+            file.set_len(at)?;
+            io::Result::Ok(file)
+        });
+        let file = Arc::new(opening.await.map_err(io::Error::other)??);
+        Ok(Self { file, at, writing: spawn_blocking(|| Ok((sha256, Vec::new()))) })
+    }
+
+    async fn written(&mut self) -> io::Result<(Sha256, Vec<u8>)> {
+        (&mut self.writing).await.map_err(io::Error::other)?
+    }
+
+    /// Waits for the batch before, whose memory it gives back, empty.
+    async fn write(&mut self, batch: Vec<u8>) -> io::Result<Vec<u8>> {
+        let (mut sha256, mut spare) = self.written().await?;
+        let (file, at) = (Arc::clone(&self.file), self.at);
+        self.at += batch.len() as u64;
+        self.writing = spawn_blocking(move || {
+            sha256.update(&batch);
+            file.write_all_at(&batch, at)?;
+            Ok((sha256, batch))
+        });
+        spare.clear();
+        Ok(spare)
+    }
+
+    /// It is on the disk.
+    async fn end(mut self) -> io::Result<Sha256> {
+        let (sha256, _) = self.written().await?;
+        let syncing = spawn_blocking(move || self.file.sync_data());
+        syncing.await.map_err(io::Error::other)??;
+        Ok(sha256)
+    }
+
+    /// Nothing of it stays.
+    async fn take_back(mut self, to: u64) -> io::Result<()> {
+        self.written().await?;
+        spawn_blocking(move || self.file.set_len(to)).await.map_err(io::Error::other)?
+    }
 }

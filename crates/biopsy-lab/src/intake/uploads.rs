@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use biopsy_deliver::{encode, random};
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::audit::{self, Entry};
 use crate::error::LabError;
@@ -21,9 +22,11 @@ use crate::storage;
 use super::answer::Refusal;
 use super::caller::header;
 use super::state::Intake;
-use super::{body, complete};
+use super::{body, complete, running};
 
 const EXTENSIONS: &str = "creation,expiration,checksum";
+/// Of a piece; and of all of the upload up to the end of a piece.
+const CHECKSUMS: &str = "sha256,sha256-prefix";
 /// An upload that nobody went on with for so long is removed.
 const KEPT_SECONDS: i64 = 7 * 24 * 3600;
 /// Room that stays on the lab's disk.
@@ -80,7 +83,7 @@ pub(super) async fn options() -> Response {
         ("tus-resumable", "1.0.0"),
         ("tus-version", "1.0.0"),
         ("tus-extension", EXTENSIONS),
-        ("tus-checksum-algorithm", "sha256"),
+        ("tus-checksum-algorithm", CHECKSUMS),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()
 }
@@ -232,6 +235,7 @@ pub(super) async fn head(
         ("tus-resumable", "1.0.0".to_owned()),
         ("upload-offset", upload.at.to_string()),
         ("upload-length", upload.length.to_string()),
+        ("tus-checksum-algorithm", CHECKSUMS.to_owned()),
         ("cache-control", "no-store".to_owned()),
     ];
     Ok((StatusCode::OK, headers).into_response())
@@ -245,13 +249,7 @@ pub(super) async fn patch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let wanted = match header(&headers, "upload-checksum").map(|text| text.split_once(' ')) {
-        None => None,
-        Some(Some(("sha256", digest))) => {
-            Some(STANDARD.decode(digest).map_err(|_| Refusal::Senseless("the checksum cannot be read"))?)
-        }
-        Some(_) => return Err(Refusal::Senseless("checksums are sha256")),
-    };
+    let wanted = checksum(header(&headers, "upload-checksum"))?;
     let offset: i64 = header(&headers, "upload-offset")
         .and_then(|at| at.parse().ok())
         .ok_or(Refusal::Senseless("a piece has an offset"))?;
@@ -267,7 +265,7 @@ async fn take(
     id: &str,
     caller: &Caller,
     offset: i64,
-    wanted: Option<Vec<u8>>,
+    wanted: Wanted,
     body: Body,
 ) -> Result<i64, Refusal> {
     find(intake, id, caller).await?;
@@ -278,20 +276,63 @@ async fn take(
     }
     let path = intake.lab.storage.place(&upload.object);
     let left = (upload.length - upload.at).unsigned_abs();
-    let taken = body::take(&path, offset.unsigned_abs(), left, body, &writer, intake.silence).await?;
-    match wanted {
+    let before = match &wanted {
+        Wanted::OfPiece(_) => Sha256::default(),
+        Wanted::Nothing | Wanted::OfAll(_) => hashed(intake, id, &path, upload.at.unsigned_abs()).await?,
+    };
+    let taken =
+        body::take(&path, offset.unsigned_abs(), left, body, &writer, intake.silence, before.clone()).await?;
+    if let Wanted::OfPiece(digest) | Wanted::OfAll(digest) = &wanted {
         // Without its end nobody knows whether it is right; without a checksum, what came is what was sent.
-        Some(_) if taken.cut => return Err(Refusal::Cut),
-        Some(wanted) if wanted != taken.sha256 => return Err(Refusal::Checksum),
-        _ => {}
+        let is_right = !taken.cut && *digest == taken.sha256.clone().finalize().as_slice();
+        if !is_right {
+            if matches!(wanted, Wanted::OfAll(_)) {
+                intake.lab.running.put(id, offset.unsigned_abs(), before);
+            }
+            return Err(if taken.cut { Refusal::Cut } else { Refusal::Checksum });
+        }
     }
     let at = offset + i64::try_from(taken.bytes).unwrap_or(i64::MAX);
     note_place(intake, id, offset, at).await?;
+    if !matches!(wanted, Wanted::OfPiece(_)) {
+        intake.lab.running.put(id, at.unsigned_abs(), taken.sha256);
+    }
     drop(writer);
     if at == upload.length {
         complete::begin(&intake.lab, id.to_owned());
     }
     if taken.cut { Err(Refusal::Cut) } else { Ok(at) }
+}
+
+/// The SHA-256 of what is there of an upload.
+async fn hashed(intake: &Intake, id: &str, path: &std::path::Path, at: u64) -> Result<Sha256, Refusal> {
+    if let Some(known) = intake.lab.running.take(id, at) {
+        return Ok(known);
+    }
+    let reading = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || running::of_file(&reading, at)).await;
+    let read = read.map_err(|_| LabError::Damaged { what: "an upload" })?;
+    Ok(read.map_err(LabError::io("read", path))?)
+}
+
+/// What a piece is held against.
+enum Wanted {
+    Nothing,
+    /// The SHA-256 of its bytes.
+    OfPiece(Vec<u8>),
+    /// The SHA-256 of all of the upload up to its end: each side reads all of it once, for the pieces and for the whole.
+    OfAll(Vec<u8>),
+}
+
+fn checksum(header: Option<&str>) -> Result<Wanted, Refusal> {
+    let Some(header) = header else { return Ok(Wanted::Nothing) };
+    let (name, digest) = header.split_once(' ').unwrap_or((header, ""));
+    let digest = STANDARD.decode(digest).map_err(|_| Refusal::Senseless("the checksum cannot be read"))?;
+    match name {
+        "sha256" => Ok(Wanted::OfPiece(digest)),
+        "sha256-prefix" => Ok(Wanted::OfAll(digest)),
+        _ => Err(Refusal::Senseless("checksums are sha256")),
+    }
 }
 
 /// The bytes are on the disk; the place is said only when it is, too. The case may have been deleted meanwhile.

@@ -6,6 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use biopsy_deliver::{Secret, Signer};
+use sha2::Sha256;
 
 use crate::audit::{self, Entry};
 use crate::error::LabError;
@@ -55,7 +56,7 @@ async fn take(intake: &Intake, place: &str, caller: &Caller, body: Body) -> Resu
     let upload = uploads::find(intake, place, caller).await?;
     let path = intake.lab.storage.place(&upload.object);
     let most = upload.length.unsigned_abs();
-    let taken = body::take(&path, 0, most, body, &writer, intake.silence).await?;
+    let taken = body::take(&path, 0, most, body, &writer, intake.silence, Sha256::default()).await?;
     if taken.cut || taken.bytes != most {
         return Err(Refusal::Cut);
     }
@@ -63,6 +64,7 @@ async fn take(intake: &Intake, place: &str, caller: &Caller, body: Body) -> Resu
         return Err(Refusal::Senseless("it is not sealed by age: what is in clear is not taken"));
     }
     uploads::note_place(intake, place, 0, upload.length).await?;
+    intake.lab.running.put(place, most, taken.sha256);
     drop(writer);
     complete::complete(&intake.lab, place).await?;
     uploads::find(intake, place, caller).await?.receipt.ok_or(Refusal::Nothing)
