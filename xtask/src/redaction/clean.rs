@@ -37,10 +37,12 @@ pub(super) struct Damage {
     pub(super) misses: Vec<Miss>,
 }
 
-/// The files of `fixtures/secrets/clean`, and those of half C.
+/// The files of `fixtures/secrets/clean`, and those of the halves with tables of their own.
 pub(super) fn samples() -> Outcome<Vec<Sample>> {
     let mut samples = files("fixtures/secrets/clean", |sort| Half::of(&format!("clean {sort}")))?;
-    samples.extend(files("fixtures/secrets/c/clean", |_| Half::C)?);
+    for (half, folder) in Half::HELD_OUT {
+        samples.extend(files(&format!("fixtures/secrets/{folder}/clean"), |_| half)?);
+    }
     samples.sort_by(|one, other| one.sort.cmp(&other.sort));
     Ok(samples)
 }
@@ -73,7 +75,9 @@ struct LookAlikes {
 /// Lines that look as if there was a secret in them, of `lookalikes.toml`.
 pub(super) fn look_alikes(seed: u64) -> Outcome<Vec<Sample>> {
     let mut samples = look_alikes_of("lookalikes.toml", seed, Half::of)?;
-    samples.extend(look_alikes_of("c/lookalikes.toml", seed, |_| Half::C)?);
+    for (half, folder) in Half::HELD_OUT {
+        samples.extend(look_alikes_of(&format!("{folder}/lookalikes.toml"), seed, |_| half)?);
+    }
     Ok(samples)
 }
 

@@ -1,7 +1,7 @@
 //! The corpus: kinds at places, the same in each run.
 
 use super::case::{Case, Class, Input, line};
-use super::encode::Encoding;
+use super::encode::{Encoding, json};
 use super::escape::fill;
 use super::half::Half;
 use super::kinds::{Form, Kind};
@@ -18,8 +18,8 @@ const OTHER: usize = 2;
 /// The same of encodings, and of places of copies.
 const ENCODINGS: usize = 3;
 const ECHOES: usize = 3;
-/// Encodings that half C alone has.
-const ENCODINGS_OF_C: usize = 2;
+/// Encodings that a half with tables of its own alone has.
+const ENCODINGS_HELD_OUT: usize = 2;
 
 /// Makes the cases of all kinds.
 pub(super) fn make(seed: u64, kinds: &[Kind], places: &AllPlaces) -> Vec<Case> {
@@ -98,12 +98,18 @@ impl Maker<'_> {
         sort: &str,
         places: &'p std::collections::BTreeMap<String, Place>,
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
+        // Half D asks first who takes it: of its many places few take records.
+        let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
+            (Form::Block { rows, .. }, Half::D) => place.takes_block(*rows),
+            _ => true,
+        };
         let (own, other) = places
             .iter()
             .map(|(name, place)| (name.as_str(), place))
+            .filter(|(_, place)| takes(place))
             .partition(|(name, _)| self.place_half(name) == self.kind.half);
         let mut random = self.random(sort);
-        let count = if self.kind.half == Half::C { OWN + OTHER } else { OWN };
+        let count = if self.kind.half.is_held_out() { OWN + OTHER } else { OWN };
         let own: Vec<_> = random.some(own, count);
         let other: Vec<_> = random.some(other, OTHER);
         own.into_iter().chain(other)
@@ -212,8 +218,24 @@ impl Maker<'_> {
                 vec!["java".into(), format!("-D{key}={value}"), "-jar".into(), "a.jar".into()]
             }),
         ];
+        let of_d: [(&str, WriteArguments); 3] = [
+            ("words of a setting", |key, value| {
+                vec!["app".into(), "config".into(), "set".into(), key.into(), value.into()]
+            }),
+            ("setting behind an option", |key, value| {
+                vec!["app".into(), "-o".into(), format!("{key}={value}"), "start".into()]
+            }),
+            ("JSON in an option", |key, value| {
+                vec!["app".into(), "--config".into(), format!("{{\"{key}\":\"{}\"}}", json(value))]
+            }),
+        ];
         let mut cases = Vec::new();
-        for (place, form) in if self.kind.half == Half::C { of_c } else { forms } {
+        let forms = match self.kind.half {
+            Half::C => of_c,
+            Half::D => of_d,
+            Half::A | Half::B | Half::Mixed => forms,
+        };
+        for (place, form) in forms {
             let mut random = self.random(place);
             if let Some((key, value)) =
                 self.named_value(&mut random, |key, _| key.is_ascii() && !key.contains(' '))
@@ -273,11 +295,19 @@ impl Maker<'_> {
 
     fn encodings(&self, sort: &str) -> Vec<(&'static str, Encoding)> {
         let mut random = self.random(sort);
-        if self.kind.half == Half::C {
-            // Most of its own ones; what all halves have in common is as common in it.
-            let own = random.some(Encoding::OF_C.to_vec(), ENCODINGS_OF_C);
-            let common = random.some(Encoding::ALL.to_vec(), ENCODINGS - 1);
-            return own.into_iter().chain(common).collect();
+        // Most of its own ones; what all halves have in common is as common in it.
+        let held_out = |own: &[_], common: Vec<_>, random: &mut Random| {
+            let own = random.some(own.to_vec(), ENCODINGS_HELD_OUT);
+            let common = random.some(common, ENCODINGS - 1);
+            own.into_iter().chain(common).collect()
+        };
+        match self.kind.half {
+            Half::C => return held_out(&Encoding::OF_C, Encoding::ALL.to_vec(), &mut random),
+            Half::D => {
+                let common = Encoding::ALL.into_iter().chain(Encoding::OF_C).collect();
+                return held_out(&Encoding::OF_D, common, &mut random);
+            }
+            Half::A | Half::B | Half::Mixed => {}
         }
         let (own, other) =
             Encoding::ALL.iter().copied().partition(|(name, _)| self.place_half(name) == self.kind.half);
@@ -444,6 +474,37 @@ fn wrapped(encoding: Encoding, text: &str, random: &mut Random) -> Vec<u8> {
             "{ip} - - [01/Nov/2026:10:11:12 +0000] \"POST /v1 HTTP/1.1\" 200 5 \"{e}\"\n",
             "[pid {n}] write(7, \"{e}\", 120) = 120\n",
         ],
+        Encoding::Base64UrlNoPadding => {
+            &["GET /relay?state={e} HTTP/1.1\n", "{time} DEBUG state {e} of {ip}\n"]
+        }
+        Encoding::Base64LinesInJson => {
+            &["{\"path\":\"etc/app\",\"content\":\"{e}\\n\",\"encoding\":\"base64\",\"size\":{n}}\n"]
+        }
+        Encoding::EncodedWord => &["From: build@example.com\nSubject: {e}\nMessage-ID: <{n}@example.com>\n"],
+        Encoding::HexPrefixed => {
+            &["INSERT INTO [Outbox] VALUES ({n}, {e}, 1)\n", "{time} TRACE sent {e} to {ip}\n"]
+        }
+        Encoding::HexOfPostgres => &[
+            "{time} UTC [{n}] DETAIL:  parameters: $1 = '{n}', $2 = '{e}'\n",
+            " id  | body\n-----+-------\n {n} | {e}\n(1 row)\n",
+        ],
+        Encoding::HexDump => &[
+            "{time} TRACE received from {ip}:{n}\n{e}\n{time} TRACE done\n",
+            "$ hexdump -C body\n{e}\n$ exit\n",
+        ],
+        Encoding::BytesOfBuffer => &[
+            "{\"event\":\"sent\",\"body\":{\"type\":\"Buffer\",\"data\":[{e}]},\"n\":{n}}\n",
+            "{time} DEBUG bytes=[{e}]\n",
+        ],
+        Encoding::BytesOfGo => &["{time} main.go:41: recv [{e}] from {ip}\n"],
+        Encoding::HtmlEntitiesTwice => {
+            &["<soap:Body><runResponse><return>{e}</return></runResponse></soap:Body>\n"]
+        }
+        Encoding::JsonPercent => {
+            &["GET /collect?v=1&data={e}&n={n} HTTP/1.1\n", "{iso} POST body data={e}\n"]
+        }
+        Encoding::RustDebug => &["{iso} DEBUG shop::relay: sent body=\"{e}\" n={n}\n"],
+        Encoding::PythonBytesOfUtf16 => &["{time} DEBUG relay write b'{e}'\n"],
         Encoding::Base64Lines => &[
             "Content-Type: application/json\nContent-Transfer-Encoding: base64\n\n{e}\n",
             "$ base64 settings\n{e}\n$ exit\n",

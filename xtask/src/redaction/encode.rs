@@ -47,6 +47,18 @@ pub(super) enum Encoding {
     BackslashOctal,
     JsonStringThrice,
     Utf16BeMarked,
+    Base64UrlNoPadding,
+    Base64LinesInJson,
+    EncodedWord,
+    HexPrefixed,
+    HexOfPostgres,
+    HexDump,
+    BytesOfBuffer,
+    BytesOfGo,
+    HtmlEntitiesTwice,
+    JsonPercent,
+    RustDebug,
+    PythonBytesOfUtf16,
 }
 
 impl Encoding {
@@ -92,6 +104,22 @@ impl Encoding {
         ("backslash octal", Self::BackslashOctal),
         ("JSON string, three times", Self::JsonStringThrice),
         ("UTF-16 BE, marked", Self::Utf16BeMarked),
+    ];
+
+    /// Those that only half D has.
+    pub(super) const OF_D: [(&'static str, Self); 12] = [
+        ("base64 of URLs without padding", Self::Base64UrlNoPadding),
+        ("base64 in lines in JSON", Self::Base64LinesInJson),
+        ("encoded word of a mail", Self::EncodedWord),
+        ("hex behind 0x", Self::HexPrefixed),
+        ("hex of PostgreSQL", Self::HexOfPostgres),
+        ("hex dump", Self::HexDump),
+        ("bytes of a buffer", Self::BytesOfBuffer),
+        ("bytes of Go", Self::BytesOfGo),
+        ("entities, twice", Self::HtmlEntitiesTwice),
+        ("JSON string in percent", Self::JsonPercent),
+        ("Rust debug", Self::RustDebug),
+        ("Python bytes of UTF-16", Self::PythonBytesOfUtf16),
     ];
 
     /// Whether it is of whole documents.
@@ -155,12 +183,45 @@ impl Encoding {
             }),
             Self::JsonStringThrice => json(&json(&json(text))).into_bytes(),
             Self::Utf16BeMarked => [vec![0xfe, 0xff], wide(text, true)].concat(),
+            Self::Base64UrlNoPadding => base64(bytes, URL, false).into_bytes(),
+            Self::Base64LinesInJson => {
+                let all = base64(bytes, STANDARD, true).into_bytes();
+                all.chunks(LINE_OF_CONTENT).collect::<Vec<_>>().join(&b"\\n"[..])
+            }
+            Self::EncodedWord => {
+                let word = |part: &[u8]| format!("=?UTF-8?B?{}?=", base64(part, STANDARD, true));
+                bytes.chunks(BYTES_OF_WORD).map(word).collect::<Vec<_>>().join("\n ").into_bytes()
+            }
+            Self::HexPrefixed => [b"0x".to_vec(), Self::HexUpper.encode(text)].concat(),
+            Self::HexOfPostgres => [b"\\x".to_vec(), Self::HexLower.encode(text)].concat(),
+            Self::HexDump => hex_dump(bytes).into_bytes(),
+            Self::BytesOfBuffer => each(bytes, ",", |byte| byte.to_string()),
+            Self::BytesOfGo => each(bytes, " ", |byte| byte.to_string()),
+            Self::HtmlEntitiesTwice => {
+                let once = Self::HtmlEntities.encode(text);
+                String::from_utf8_lossy(&once).replace('&', "&amp;").into_bytes()
+            }
+            Self::JsonPercent => percent(&json(text)).into_bytes(),
+            Self::RustDebug => {
+                let quoted = format!("{text:?}");
+                quoted[1..quoted.len() - 1].as_bytes().to_vec()
+            }
+            Self::PythonBytesOfUtf16 => each(&wide(text, false), "", |byte| match byte {
+                b'\n' => "\\n".to_owned(),
+                b'\'' | b'\\' | ..32 | 127.. => format!("\\x{byte:02x}"),
+                byte => char::from(byte).to_string(),
+            }),
         }
     }
 }
 
-/// Letters of base64 in one line of a mail.
+/// Letters of base64 in one line of a mail, and of what GitHub answers with.
 const LINE: usize = 76;
+const LINE_OF_CONTENT: usize = 60;
+/// Bytes in one encoded word of a mail.
+const BYTES_OF_WORD: usize = 45;
+/// Bytes in one row of a dump, and in one half of it.
+const BYTES_OF_ROW: usize = 16;
 
 pub(super) const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 pub(super) const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -251,6 +312,18 @@ fn entities(text: &str, form: impl Fn(char) -> String) -> Vec<u8> {
         }
     }
     escaped.into_bytes()
+}
+
+/// As `hexdump -C` writes it.
+fn hex_dump(bytes: &[u8]) -> String {
+    let row = |(index, row): (usize, &[u8])| {
+        let half = |part: &[u8]| part.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+        let halves: Vec<String> = row.chunks(BYTES_OF_ROW / 2).map(half).collect();
+        let letters: String =
+            row.iter().map(|byte| if (32..127).contains(byte) { char::from(*byte) } else { '.' }).collect();
+        format!("{:08x}  {:<48}  |{letters}|", index * BYTES_OF_ROW, halves.join("  "))
+    };
+    bytes.chunks(BYTES_OF_ROW).enumerate().map(row).collect::<Vec<_>>().join("\n")
 }
 
 fn quoted_printable(bytes: &[u8]) -> Vec<u8> {

@@ -13,13 +13,17 @@ pub(super) enum Half {
     B,
     /// A kind of A at a place of B, or the other way round.
     Mixed,
-    /// The figures that count, from tables of its own (`fixtures/secrets/c`); its misses are never shown.
+    /// Held out since, from tables of its own (`fixtures/secrets/c`); its misses are never shown.
     C,
+    /// The newest one held out, likewise (`fixtures/secrets/d`).
+    D,
 }
 
 impl Half {
     /// All.
-    pub(super) const ALL: [Self; 4] = [Self::A, Self::B, Self::Mixed, Self::C];
+    pub(super) const ALL: [Self; 5] = [Self::A, Self::B, Self::Mixed, Self::C, Self::D];
+    /// Those that have tables of their own, and the folders of these.
+    pub(super) const HELD_OUT: [(Self, &'static str); 2] = [(Self::C, "c"), (Self::D, "d")];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
@@ -30,14 +34,20 @@ impl Half {
     pub(super) fn both(self, other: Self) -> Self {
         match self == other {
             true => self,
-            false if self == Self::C || other == Self::C => Self::C,
+            false if self.is_held_out() => self,
+            false if other.is_held_out() => other,
             false => Self::Mixed,
         }
     }
 
     /// Whether its misses may be looked at.
     pub(super) fn is_open(self) -> bool {
-        self != Self::C
+        !self.is_held_out()
+    }
+
+    /// Whether it has tables of its own: its kinds stand at its own places only.
+    pub(super) fn is_held_out(self) -> bool {
+        Self::HELD_OUT.iter().any(|(half, _)| *half == self)
     }
 }
 
@@ -47,7 +57,10 @@ impl std::str::FromStr for Half {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_called = |half: &Self| half.to_string().eq_ignore_ascii_case(text);
-        Self::ALL.into_iter().find(is_called).ok_or_else(|| "a half is `a`, `b`, `mixed` or `c`".to_owned())
+        Self::ALL
+            .into_iter()
+            .find(is_called)
+            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c` or `d`".to_owned())
     }
 }
 
@@ -58,6 +71,7 @@ impl fmt::Display for Half {
             Self::B => "B",
             Self::Mixed => "mixed",
             Self::C => "C",
+            Self::D => "D",
         })
     }
 }

@@ -110,10 +110,12 @@ pub(super) fn read<Row: DeserializeOwned>(file: &str) -> Outcome<Row> {
     toml::from_str(&text).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
-/// All kinds, by name: halves A and B from the tables, C from those of its own folder.
+/// All kinds, by name: halves A and B from the tables, the others from those of their own folders.
 pub(super) fn read_all() -> Outcome<Vec<Kind>> {
     let mut kinds = read_folder("", Half::of)?;
-    kinds.extend(read_folder("c/", |_| Half::C)?);
+    for (half, folder) in Half::HELD_OUT {
+        kinds.extend(read_folder(&format!("{folder}/"), |_| half)?);
+    }
     kinds.sort_by(|one, other| one.name.cmp(&other.name));
     match kinds.windows(2).find(|pair| pair[0].name == pair[1].name) {
         Some(pair) => Err(format!("two kinds are called `{}`", pair[0].name)),

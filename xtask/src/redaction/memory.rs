@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::case::{Case, Class, Input};
-use super::encode::{Encoding, wide};
+use super::encode::{Encoding, STANDARD, base64, wide};
 use super::half::Half;
 use super::kinds::{Form, Kind};
 use super::needle::Needle;
@@ -33,6 +33,16 @@ enum Spot {
     CopyOfArgumentWide,
     CopyOfArgumentApart,
     CopyBetweenQuotes,
+    EnvironmentOfChild,
+    ArgumentsOneDash,
+    HeapHeader,
+    HeapVariables,
+    HeapDictionary,
+    HeapBareOfDotNet,
+    CopyInAddress,
+    CopyInJsonWide,
+    CopyInBasic,
+    CopyOfVariableBehindLength,
 }
 
 const SPOTS: [(&str, Spot); 10] = [
@@ -61,6 +71,20 @@ const SPOTS_OF_C: [(&str, Spot); 9] = [
     ("copy between quotes", Spot::CopyBetweenQuotes),
 ];
 
+/// The same of half D.
+const SPOTS_OF_D: [(&str, Spot); 10] = [
+    ("environment of a child", Spot::EnvironmentOfChild),
+    ("argument block, one dash", Spot::ArgumentsOneDash),
+    ("heap, header of a request", Spot::HeapHeader),
+    ("heap, list of variables", Spot::HeapVariables),
+    ("heap, dictionary of Python", Spot::HeapDictionary),
+    ("heap, alone as a string of .NET", Spot::HeapBareOfDotNet),
+    ("copy in an address", Spot::CopyInAddress),
+    ("copy in JSON as UTF-16", Spot::CopyInJsonWide),
+    ("copy in a basic authorization", Spot::CopyInBasic),
+    ("copy of a variable behind its length", Spot::CopyOfVariableBehindLength),
+];
+
 /// Spots that each kind is planted at.
 const OF_EACH_KIND: usize = 5;
 
@@ -71,14 +95,20 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         return Vec::new();
     };
     let fits = |spot: Spot| match spot {
-        Spot::HeapBare | Spot::HeapBareWide | Spot::HeapBareBehindLength => is_shaped,
+        Spot::HeapBare | Spot::HeapBareWide | Spot::HeapBareBehindLength | Spot::HeapBareOfDotNet => {
+            is_shaped
+        }
         Spot::CopyOfVariable
         | Spot::CopyOfVariableWide
         | Spot::CopyOfArgument
         | Spot::CopyInText
         | Spot::CopyOfArgumentWide
         | Spot::CopyOfArgumentApart
-        | Spot::CopyBetweenQuotes => !kind.common,
+        | Spot::CopyBetweenQuotes
+        | Spot::CopyInAddress
+        | Spot::CopyInJsonWide
+        | Spot::CopyInBasic
+        | Spot::CopyOfVariableBehindLength => !kind.common,
         Spot::Environment
         | Spot::Arguments
         | Spot::HeapPair
@@ -87,9 +117,18 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::ArgumentsApart
         | Spot::HeapSettings
         | Spot::HeapQuery
-        | Spot::HeapYamlWide => true,
+        | Spot::HeapYamlWide
+        | Spot::EnvironmentOfChild
+        | Spot::ArgumentsOneDash
+        | Spot::HeapHeader
+        | Spot::HeapVariables
+        | Spot::HeapDictionary => true,
     };
-    let all = if kind.half == Half::C { &SPOTS_OF_C[..] } else { &SPOTS[..] };
+    let all = match kind.half {
+        Half::C => &SPOTS_OF_C[..],
+        Half::D => &SPOTS_OF_D[..],
+        Half::A | Half::B | Half::Mixed => &SPOTS[..],
+    };
     let spots: Vec<_> = all.iter().filter(|(_, spot)| fits(*spot)).collect();
     let chosen = Random::named(seed, &[&kind.name, "memory"]).some(spots, OF_EACH_KIND);
     chosen
@@ -109,13 +148,18 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyOfVariable
         | Spot::CopyOfVariableWide
         | Spot::CopyInText
-        | Spot::CopyBetweenQuotes => environment.push((upper(key), value.text.clone())),
+        | Spot::CopyBetweenQuotes
+        | Spot::CopyInAddress
+        | Spot::CopyInJsonWide
+        | Spot::CopyInBasic
+        | Spot::CopyOfVariableBehindLength => environment.push((upper(key), value.text.clone())),
         Spot::Arguments | Spot::CopyOfArgument | Spot::CopyOfArgumentWide => {
             arguments.push(format!("--{}={}", kebab(key), value.text));
         }
         Spot::ArgumentsApart | Spot::CopyOfArgumentApart => {
             arguments.extend([format!("--{}", kebab(key)), value.text.clone()]);
         }
+        Spot::ArgumentsOneDash => arguments.extend([format!("-{}", kebab(key)), value.text.clone()]),
         Spot::HeapPair
         | Spot::HeapJsonWide
         | Spot::HeapBare
@@ -123,7 +167,12 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapSettings
         | Spot::HeapQuery
         | Spot::HeapYamlWide
-        | Spot::HeapBareBehindLength => {}
+        | Spot::HeapBareBehindLength
+        | Spot::EnvironmentOfChild
+        | Spot::HeapHeader
+        | Spot::HeapVariables
+        | Spot::HeapDictionary
+        | Spot::HeapBareOfDotNet => {}
     }
     let block = |value: &Value, random: &mut Random| -> Vec<u8> {
         let text = &value.text;
@@ -145,11 +194,30 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             Spot::HeapSettings => format!("user=app\n{key}={text}\nport=80\n").into_bytes(),
             Spot::HeapQuery => format!("/v1/items?page=2&{key}={text}&lang=en").into_bytes(),
             Spot::HeapYamlWide => wide(&format!("user: app\n{key}: \"{text}\"\nport: 80\n"), false),
-            Spot::HeapBareBehindLength => {
+            Spot::HeapBareBehindLength | Spot::CopyOfVariableBehindLength => {
                 [&(text.len() as u32).to_le_bytes()[..], text.as_bytes(), b"\0"].concat()
             }
             Spot::CopyBetweenQuotes => format!("bad argument '{text}' in call").into_bytes(),
             Spot::CopyInText => format!("retry with {text} in 5 s").into_bytes(),
+            Spot::EnvironmentOfChild => format!("TERM=dumb\0{}={text}\0PWD=/\0", upper(key)).into_bytes(),
+            Spot::ArgumentsOneDash => {
+                format!("/usr/bin/shop\0--port\08080\0-{}\0{text}\0", kebab(key)).into_bytes()
+            }
+            Spot::HeapHeader => {
+                let name = key.replace(['_', '.', ':', '/'], "-");
+                format!("GET /v1 HTTP/1.1\r\nHost: db1\r\n{name}: {text}\r\nAccept: */*\r\n\r\n").into_bytes()
+            }
+            Spot::HeapVariables => {
+                format!("[\"PATH=/usr/bin\",\"{}={text}\",\"LANG=C\"]", upper(key)).into_bytes()
+            }
+            Spot::HeapDictionary => format!("{{'user': 'app', '{key}': '{text}', 'port': 80}}").into_bytes(),
+            Spot::HeapBareOfDotNet => {
+                let letters = text.encode_utf16().count() as u32;
+                [&letters.to_le_bytes()[..], &wide(text, false), &[0, 0]].concat()
+            }
+            Spot::CopyInAddress => format!("db1:5432 app:{text}@shop").into_bytes(),
+            Spot::CopyInJsonWide => wide(&format!("{{\"n\":1,\"v\":\"{text}\"}}"), false),
+            Spot::CopyInBasic => format!("Basic {}", basic(text)).into_bytes(),
         };
         [around(random), planted, vec![0, 0, 0, 0], around(random)].concat()
     };
@@ -162,7 +230,10 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyOfVariableWide
         | Spot::EnvironmentWide
         | Spot::HeapYamlWide
-        | Spot::CopyOfArgumentWide => Encoding::Utf16Le,
+        | Spot::CopyOfArgumentWide
+        | Spot::HeapBareOfDotNet
+        | Spot::CopyInJsonWide => Encoding::Utf16Le,
+        Spot::CopyInBasic => Encoding::Base64,
         Spot::Environment
         | Spot::ArgumentsApart
         | Spot::HeapSettings
@@ -175,7 +246,14 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapBare
         | Spot::CopyOfVariable
         | Spot::CopyOfArgument
-        | Spot::CopyInText => Encoding::Plain,
+        | Spot::CopyInText
+        | Spot::EnvironmentOfChild
+        | Spot::ArgumentsOneDash
+        | Spot::HeapHeader
+        | Spot::HeapVariables
+        | Spot::HeapDictionary
+        | Spot::CopyInAddress
+        | Spot::CopyOfVariableBehindLength => Encoding::Plain,
     };
     let is_copy = matches!(
         spot,
@@ -186,13 +264,21 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             | Spot::CopyOfArgumentWide
             | Spot::CopyOfArgumentApart
             | Spot::CopyBetweenQuotes
+            | Spot::CopyInAddress
+            | Spot::CopyInJsonWide
+            | Spot::CopyInBasic
+            | Spot::CopyOfVariableBehindLength
     );
+    let written = match spot {
+        Spot::CopyInBasic => basic(&value.text).into_bytes(),
+        _ => encoding.encode(&value.text),
+    };
     Case {
         kind: kind.name.clone(),
         place: place.to_owned(),
         half: kind.half.both(half_of_place(kind.half, place)),
         class: if is_copy { Class::MemoryRepeated } else { Class::Memory },
-        may_change: found(&bytes, &encoding.encode(&value.text)),
+        may_change: found(&bytes, &written),
         bundle: vec![Input::Memory { environment, arguments, bytes }],
         scored: 0,
         background,
@@ -200,6 +286,11 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         source: None,
         format: None,
     }
+}
+
+/// A user and a password as a header carries them.
+fn basic(password: &str) -> String {
+    base64(format!("app:{password}").as_bytes(), STANDARD, true)
 }
 
 /// Memory as it is around texts: pointers, numbers, texts that say nothing.

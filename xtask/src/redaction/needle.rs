@@ -78,10 +78,21 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
         shifted(bytes, alphabet).iter().flat_map(|inner| parts(inner, (length * 8).div_ceil(6))).collect()
     };
     match encoding {
-        Encoding::Base64 | Encoding::Base64NoPadding | Encoding::Base64Lines => {
-            of_bytes(text.as_bytes(), STANDARD)
+        Encoding::Base64
+        | Encoding::Base64NoPadding
+        | Encoding::Base64Lines
+        | Encoding::Base64LinesInJson
+        | Encoding::EncodedWord => of_bytes(text.as_bytes(), STANDARD),
+        Encoding::Base64Url | Encoding::Base64UrlNoPadding => of_bytes(text.as_bytes(), URL),
+        // What stands in front of the first byte is none of it.
+        Encoding::HexPrefixed => windows.iter().map(|window| Encoding::HexUpper.encode(window)).collect(),
+        Encoding::HexOfPostgres => windows.iter().map(|window| Encoding::HexLower.encode(window)).collect(),
+        // Rows cut characters of several bytes.
+        Encoding::HexDump => {
+            let hex =
+                |part: &[u8]| part.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+            text.as_bytes().windows(characters.max(1)).map(|part| hex(part).into_bytes()).collect()
         }
-        Encoding::Base64Url => of_bytes(text.as_bytes(), URL),
         Encoding::Base64OfUtf16 => of_bytes(&wide(text, false), STANDARD),
         Encoding::Base64Twice => {
             let once = shifted(text.as_bytes(), STANDARD);
@@ -118,6 +129,12 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
         | Encoding::BackslashX
         | Encoding::BackslashOctal
         | Encoding::JsonStringThrice
+        | Encoding::BytesOfBuffer
+        | Encoding::BytesOfGo
+        | Encoding::HtmlEntitiesTwice
+        | Encoding::JsonPercent
+        | Encoding::RustDebug
+        | Encoding::PythonBytesOfUtf16
         | Encoding::Utf16Le
         | Encoding::Utf16Be => windows.iter().map(|window| encoding.encode(window)).collect(),
     }
@@ -178,7 +195,7 @@ mod tests {
             "s3cr3t",
             "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH",
         ] {
-            for (name, encoding) in Encoding::ALL.into_iter().chain(Encoding::OF_C) {
+            for (name, encoding) in Encoding::ALL.into_iter().chain(Encoding::OF_C).chain(Encoding::OF_D) {
                 for before in ["", "x", "xy"] {
                     let text = |secret: &str| encoding.encode(&format!("{before}user=a&value={secret}&z=1"));
                     let needle = Needle::new(secret, secret, encoding);

@@ -28,25 +28,24 @@ pub(super) struct Places {
     pub(super) echo: BTreeMap<String, Place>,
 }
 
-/// Places of halves A and B, and those of C.
+/// Places of halves A and B, and those of each half with tables of its own.
 #[derive(Debug)]
 pub(super) struct AllPlaces {
     tuned: Places,
-    held_out: Places,
+    held_out: BTreeMap<Half, Places>,
 }
 
 impl AllPlaces {
     /// Reads them.
     pub(super) fn read() -> Outcome<Self> {
-        Ok(Self { tuned: kinds::read("places.toml")?, held_out: kinds::read("c/places.toml")? })
+        let read = |(half, folder): (Half, &str)| Ok((half, kinds::read(&format!("{folder}/places.toml"))?));
+        let held_out = Half::HELD_OUT.into_iter().map(read).collect::<Outcome<_>>()?;
+        Ok(Self { tuned: kinds::read("places.toml")?, held_out })
     }
 
     /// Where kinds of a half are written.
     pub(super) fn of(&self, half: Half) -> &Places {
-        match half {
-            Half::A | Half::B | Half::Mixed => &self.tuned,
-            Half::C => &self.held_out,
-        }
+        self.held_out.get(&half).unwrap_or(&self.tuned)
     }
 }
 
@@ -81,12 +80,9 @@ enum KeyStyle {
     Header,
 }
 
-/// Half of a place at which a kind of a half is written: kinds of C stand at places of C only.
+/// Half of a place at which a kind of a half is written: kinds of C stand at places of C only, those of D likewise.
 pub(super) fn half_of_place(kind: Half, name: &str) -> Half {
-    match kind {
-        Half::A | Half::B | Half::Mixed => Half::of(&format!("place {name}")),
-        Half::C => Half::C,
-    }
+    if kind.is_held_out() { kind } else { Half::of(&format!("place {name}")) }
 }
 
 impl Place {
