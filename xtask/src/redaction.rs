@@ -1,8 +1,8 @@
 //! `cargo xtask redaction`: planted secrets of hundreds of kinds at dozens of places, and how many the redactor masks.
 //!
 //! Kinds and places are tables in `fixtures/secrets`; what is made from them is the same in each run. Kinds and places
-//! belong to half A or B by their names, or to half C or D, which have tables of their own: rules may be tuned on A and B,
-//! and figures are of the others, whose misses are never shown.
+//! belong to half A or B by their names, or to half C or D, which have tables of their own: rules may be tuned on A, B and C,
+//! and figures are of D, whose misses are never shown.
 
 mod case;
 mod checksum;

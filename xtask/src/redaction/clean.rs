@@ -40,7 +40,7 @@ pub(super) struct Damage {
 /// The files of `fixtures/secrets/clean`, and those of the halves with tables of their own.
 pub(super) fn samples() -> Outcome<Vec<Sample>> {
     let mut samples = files("fixtures/secrets/clean", |sort| Half::of(&format!("clean {sort}")))?;
-    for (half, folder) in Half::HELD_OUT {
+    for (half, folder) in Half::OWN_TABLES {
         samples.extend(files(&format!("fixtures/secrets/{folder}/clean"), |_| half)?);
     }
     samples.sort_by(|one, other| one.sort.cmp(&other.sort));
@@ -75,7 +75,7 @@ struct LookAlikes {
 /// Lines that look as if there was a secret in them, of `lookalikes.toml`.
 pub(super) fn look_alikes(seed: u64) -> Outcome<Vec<Sample>> {
     let mut samples = look_alikes_of("lookalikes.toml", seed, Half::of)?;
-    for (half, folder) in Half::HELD_OUT {
+    for (half, folder) in Half::OWN_TABLES {
         samples.extend(look_alikes_of(&format!("{folder}/lookalikes.toml"), seed, |_| half)?);
     }
     Ok(samples)

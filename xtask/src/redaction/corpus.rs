@@ -19,7 +19,7 @@ const OTHER: usize = 2;
 const ENCODINGS: usize = 3;
 const ECHOES: usize = 3;
 /// Encodings that a half with tables of its own alone has.
-const ENCODINGS_HELD_OUT: usize = 2;
+const ENCODINGS_OF_OWN_TABLES: usize = 2;
 
 /// Makes the cases of all kinds.
 pub(super) fn make(seed: u64, kinds: &[Kind], places: &AllPlaces) -> Vec<Case> {
@@ -109,7 +109,7 @@ impl Maker<'_> {
             .filter(|(_, place)| takes(place))
             .partition(|(name, _)| self.place_half(name) == self.kind.half);
         let mut random = self.random(sort);
-        let count = if self.kind.half.is_held_out() { OWN + OTHER } else { OWN };
+        let count = if self.kind.half.has_own_tables() { OWN + OTHER } else { OWN };
         let own: Vec<_> = random.some(own, count);
         let other: Vec<_> = random.some(other, OTHER);
         own.into_iter().chain(other)
@@ -297,7 +297,7 @@ impl Maker<'_> {
         let mut random = self.random(sort);
         // Most of its own ones; what all halves have in common is as common in it.
         let held_out = |own: &[_], common: Vec<_>, random: &mut Random| {
-            let own = random.some(own.to_vec(), ENCODINGS_HELD_OUT);
+            let own = random.some(own.to_vec(), ENCODINGS_OF_OWN_TABLES);
             let common = random.some(common, ENCODINGS - 1);
             own.into_iter().chain(common).collect()
         };

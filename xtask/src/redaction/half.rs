@@ -13,7 +13,7 @@ pub(super) enum Half {
     B,
     /// A kind of A at a place of B, or the other way round.
     Mixed,
-    /// Held out since, from tables of its own (`fixtures/secrets/c`); its misses are never shown.
+    /// From tables of its own (`fixtures/secrets/c`); held out until the rules had stood still for long, shown since.
     C,
     /// The newest one held out, likewise (`fixtures/secrets/d`).
     D,
@@ -23,7 +23,7 @@ impl Half {
     /// All.
     pub(super) const ALL: [Self; 5] = [Self::A, Self::B, Self::Mixed, Self::C, Self::D];
     /// Those that have tables of their own, and the folders of these.
-    pub(super) const HELD_OUT: [(Self, &'static str); 2] = [(Self::C, "c"), (Self::D, "d")];
+    pub(super) const OWN_TABLES: [(Self, &'static str); 2] = [(Self::C, "c"), (Self::D, "d")];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
@@ -34,20 +34,20 @@ impl Half {
     pub(super) fn both(self, other: Self) -> Self {
         match self == other {
             true => self,
-            false if self.is_held_out() => self,
-            false if other.is_held_out() => other,
+            false if self.has_own_tables() => self,
+            false if other.has_own_tables() => other,
             false => Self::Mixed,
         }
     }
 
     /// Whether its misses may be looked at.
     pub(super) fn is_open(self) -> bool {
-        !self.is_held_out()
+        self != Self::D
     }
 
     /// Whether it has tables of its own: its kinds stand at its own places only.
-    pub(super) fn is_held_out(self) -> bool {
-        Self::HELD_OUT.iter().any(|(half, _)| *half == self)
+    pub(super) fn has_own_tables(self) -> bool {
+        Self::OWN_TABLES.iter().any(|(half, _)| *half == self)
     }
 }
 

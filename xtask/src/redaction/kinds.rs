@@ -113,7 +113,7 @@ pub(super) fn read<Row: DeserializeOwned>(file: &str) -> Outcome<Row> {
 /// All kinds, by name: halves A and B from the tables, the others from those of their own folders.
 pub(super) fn read_all() -> Outcome<Vec<Kind>> {
     let mut kinds = read_folder("", Half::of)?;
-    for (half, folder) in Half::HELD_OUT {
+    for (half, folder) in Half::OWN_TABLES {
         kinds.extend(read_folder(&format!("{folder}/"), |_| half)?);
     }
     kinds.sort_by(|one, other| one.name.cmp(&other.name));

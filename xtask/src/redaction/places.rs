@@ -39,7 +39,7 @@ impl AllPlaces {
     /// Reads them.
     pub(super) fn read() -> Outcome<Self> {
         let read = |(half, folder): (Half, &str)| Ok((half, kinds::read(&format!("{folder}/places.toml"))?));
-        let held_out = Half::HELD_OUT.into_iter().map(read).collect::<Outcome<_>>()?;
+        let held_out = Half::OWN_TABLES.into_iter().map(read).collect::<Outcome<_>>()?;
         Ok(Self { tuned: kinds::read("places.toml")?, held_out })
     }
 
@@ -82,7 +82,7 @@ enum KeyStyle {
 
 /// Half of a place at which a kind of a half is written: kinds of C stand at places of C only, those of D likewise.
 pub(super) fn half_of_place(kind: Half, name: &str) -> Half {
-    if kind.is_held_out() { kind } else { Half::of(&format!("place {name}")) }
+    if kind.has_own_tables() { kind } else { Half::of(&format!("place {name}")) }
 }
 
 impl Place {
