@@ -29,6 +29,11 @@ fn column(text: &[u8], name: &Range<usize>) -> Option<Vec<Value>> {
     let at = name.start - line.start;
     // The value may be longer than its name, up to the next column.
     let limit = (name.end + gap_behind < line.end).then(|| name.end + gap_behind - line.start);
+    let (mut index, mut columns) = (0, 0);
+    for cell in cells(&text[line.clone()]) {
+        index += usize::from(cell.end <= at);
+        columns += 1;
+    }
     let mut values = Vec::new();
     let mut from = line.end + 1;
     for _ in 0..ROWS_MAX {
@@ -43,7 +48,15 @@ fn column(text: &[u8], name: &Range<usize>) -> Option<Vec<Value>> {
             && (at == 0 || bytes[at - 1] == b' ')
             && bytes.len() > at;
         if !is_aligned {
-            break;
+            // A row whose cells have outgrown their columns.
+            let Some(cell) = cell_of(bytes, index, columns) else { break };
+            values.push(Value {
+                range: row.start + cell.start..row.start + cell.end,
+                quoted: true,
+                open: false,
+                wrap: None,
+            });
+            continue;
         }
         let length = bytes[at..].iter().position(u8::is_ascii_whitespace).unwrap_or(bytes.len() - at);
         let fits = limit.is_none_or(|limit| at + length < limit);
@@ -54,6 +67,25 @@ fn column(text: &[u8], name: &Range<usize>) -> Option<Vec<Value>> {
         }
     }
     Some(values)
+}
+
+/// The cells of a line: what two or more blanks separate.
+fn cells(line: &[u8]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = line.iter().take_while(|b| **b == b' ').count();
+    while start < line.len() {
+        let end = memchr::memmem::find(&line[start..], b"  ").map_or(line.len(), |end| start + end);
+        found.push(start..end);
+        start = end + line[end..].iter().take_while(|b| **b == b' ').count();
+    }
+    found
+}
+
+/// The cell of a column in a row that has as many cells as its header, if it is one word.
+fn cell_of(row: &[u8], index: usize, columns: usize) -> Option<Range<usize>> {
+    let found = cells(row);
+    let cell = found.get(index)?.clone();
+    (found.len() == columns && columns >= 2 && !row[cell.clone()].contains(&b' ')).then_some(cell)
 }
 
 /// At least two names of one or two words, with gaps between them.

@@ -23,7 +23,7 @@ pub(crate) fn is_release(value: &[u8]) -> bool {
         let turns =
             word.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
         word.iter().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
-            && (letters <= 1 || digits <= 5 && turns <= 3)
+            && (letters <= 1 || digits <= 5 && turns <= 3 && word.len() <= 14)
     };
     head.first().is_some_and(u8::is_ascii_digit)
         && head

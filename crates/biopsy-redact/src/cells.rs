@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::below;
+use crate::pairs;
 use crate::quote::Quote;
 use crate::rows::line_at;
 use crate::value::Value;
@@ -28,7 +29,9 @@ const VALUE_MAX: usize = 4096;
 /// The value in the cell behind the name.
 pub(crate) fn beside(text: &[u8], name: &Range<usize>) -> Option<Value> {
     in_call_or_row(text, name)
+        .or_else(|| pairs::find(text, name, path_start(text, name.start)))
         .or_else(|| in_row_of_two(text, name))
+        .or_else(|| below_its_length(text, name))
         .or_else(|| behind_gap(text, name))
         .or_else(|| behind_separator(text, name, b'\t'))
         .or_else(|| behind_separator(text, name, b'|'))
@@ -92,12 +95,38 @@ fn behind_gap(text: &[u8], name: &Range<usize>) -> Option<Value> {
         return None;
     }
     let line = line_at(text, name.start)?;
-    let start = name.end + gap;
-    let value = text[start.min(line.end)..line.end].trim_ascii_end();
+    let start = (name.end + gap).min(line.end);
+    let start = start + type_before(&text[start..line.end]);
+    let value = text[start..line.end].trim_ascii_end();
     let is_whole = text[line.start..path_start(text, name.start)].iter().all(|b| matches!(b, b' ' | b'\t'))
         && !value.is_empty()
         && !value.iter().any(|b| matches!(b, b' ' | b'"' | b'(' | b')' | b'{' | b'}' | b'|' | b'<'));
     is_whole.then_some(Value { range: start..start + value.len(), quoted: true, open: false, wrap: None })
+}
+
+/// `REG_SZ    x`, `string  x`: length of the cell that says of which type the next one is.
+fn type_before(cells: &[u8]) -> usize {
+    let word = cells.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(cells.len());
+    let blanks = cells[word..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    if is_type(&cells[..word]) && blanks > 0 { word + blanks } else { 0 }
+}
+
+fn is_type(word: &[u8]) -> bool {
+    const TYPES: [&[u8]; 6] = [b"string", b"securestring", b"text", b"varchar", b"opaque", b"(string)"];
+    word.starts_with(b"REG_") || TYPES.iter().any(|kind| word.eq_ignore_ascii_case(kind))
+}
+
+/// `K 8`, the name, `V 16`, the value: each on a line of its own, as Subversion keeps them.
+fn below_its_length(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    let line_below = |end: usize| {
+        let start = below::next_line(text, name.start, below::newline(text, end)?)?;
+        Some(start + text.get(start..)?.iter().take(16).take_while(|b| matches!(b, b' ' | b'\t')).count())
+    };
+    let length = line_below(name.end)?;
+    let digits = text[length..].strip_prefix(b"V ")?.iter().take_while(|b| b.is_ascii_digit()).count();
+    let start = line_below(length + 2 + digits).filter(|_| digits > 0)?;
+    let end = start + memchr::memchr2(b'\n', b'\r', &text[start..]).unwrap_or(text.len() - start);
+    (start < end).then_some(Value { range: start..end, quoted: true, open: end == text.len(), wrap: None })
 }
 
 /// The value of a row that names its setting, below a header that says which column is the value: `scope,name,value`.
@@ -175,7 +204,14 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
         b'|' => before.ends_with(b"|") || is_frameless,
         _ => begin == 0 || before.ends_with(b"\n"),
     };
-    let start = at + 1 + blanks(&text[at + 1..]);
+    let mut start = at + 1 + blanks(&text[at + 1..]);
+    // Of which type it is says a cell of its own.
+    let cell = &text[start..text.len().min(start + COLUMN_MAX)];
+    if let Some(end) =
+        cell.iter().position(|b| *b == separator).filter(|end| is_type(cell[..*end].trim_ascii()))
+    {
+        start += end + 1 + blanks(&text[start + end + 1..]);
+    }
     let line = &text[start..text.len().min(start + VALUE_MAX)];
     let end = line.iter().position(|b| *b == separator || matches!(b, b'\n' | b'\r'));
     let end = start
@@ -183,8 +219,11 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
             ((!is_table || is_frameless) && start + line.len() == text.len()).then_some(line.len())
         })?;
     let end = start + text[start..end].trim_ascii_end().len();
+    // What is code in Markdown may have blanks.
+    let is_code = is_table && end > start + 2 && text[start] == b'`' && text[end - 1] == b'`';
+    let (start, end) = if is_code { (start + 1, end - 1) } else { (start, end) };
     // A table has a cell behind it, and its cells are one word.
-    let is_one = !text[start..end].contains(&b' ');
+    let is_one = is_code || !text[start..end].contains(&b' ');
     (begins && is_one && start < end).then_some(Value {
         range: start..end,
         quoted: true,
@@ -211,7 +250,7 @@ pub(crate) fn of_elements(text: &[u8], name: &Range<usize>) -> Option<Value> {
 
 /// `<td>key</td><td>value</td>`, `<name>key</name> <value>value</value>`.
 fn in_next_element(text: &[u8], name: &Range<usize>) -> Option<Value> {
-    let before = text[..name.start].strip_suffix(b">")?;
+    let before = text[..path_start(text, name.start)].strip_suffix(b">")?;
     let open = memchr::memrchr(b'<', &before[before.len().saturating_sub(128)..])?
         + before.len().saturating_sub(128);
     let tag = tag_name(&before[open + 1..]);

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::below;
+
 /// How far a statement is read: below what streams look ahead.
 const REACH: usize = 32 << 10;
 /// Most columns of one statement.
@@ -87,6 +89,50 @@ fn read(text: &[u8], at: usize) -> Option<Vec<Field>> {
             break;
         }
         at = next_row(text, at + 1);
+    }
+    Some(fields)
+}
+
+/// `COPY t (id, password) FROM stdin;` and the rows below it, with tabulators between their values.
+pub(crate) fn copied(text: &[u8], at: usize) -> Vec<Field> {
+    let text = &text[..text.len().min(at.saturating_add(REACH))];
+    read_copied(text, at).unwrap_or_default()
+}
+
+fn read_copied(text: &[u8], at: usize) -> Option<Vec<Field>> {
+    let line = at + memchr::memchr(b'\n', &text[at..])?;
+    let open = at + memchr::memchr(b'(', &text[at..line])?;
+    let close = open + memchr::memchr(b')', &text[open..line])?;
+    let tail = text[close + 1..line].to_ascii_lowercase();
+    memchr::memmem::find(&tail, b"from stdin")?;
+    let mut columns = Vec::new();
+    let mut start = open + 1;
+    for end in memchr::memchr_iter(b',', &text[open..close]).map(|comma| open + comma).chain([close]) {
+        columns.push(bare(text, start..end));
+        start = end + 1;
+    }
+    let mut fields = Vec::new();
+    let mut newline = line;
+    while let Some(row) = below::next_line(text, at, newline).filter(|row| *row < text.len()) {
+        let end = memchr::memchr(b'\n', &text[row..]).map_or(text.len(), |end| row + end);
+        let cells = memchr::memchr_iter(b'\t', &text[row..end]).map(|tab| row + tab).chain([end]);
+        let mut start = row;
+        let mut found = Vec::new();
+        for cell in cells {
+            found.push(start..cell);
+            start = cell + 1;
+        }
+        if found.len() != columns.len() {
+            break;
+        }
+        for (column, value) in columns.iter().zip(found) {
+            let open = value.end == text.len();
+            fields.push(Field { column: column.clone(), value, open });
+        }
+        if end == text.len() {
+            break;
+        }
+        newline = end;
     }
     Some(fields)
 }

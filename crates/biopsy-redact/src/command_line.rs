@@ -137,6 +137,7 @@ impl Redactor {
             out.push(redacted.text.into_owned());
         }
         self.between(&mut out, &mut hits);
+        self.generated(&mut out, &mut hits);
         RedactedCommand { args: out, hits }
     }
 
@@ -161,6 +162,23 @@ impl Redactor {
                 let mask = self.pseudonym(&rule, value);
                 arg.replace_range(range, &mask);
                 merge_hits(hits, &[Hit { rule, count: 1 }]);
+            }
+        }
+    }
+
+    /// Arguments that nobody would write by hand, whatever the program is: a password behind an option that no table has, or at its
+    /// place.
+    fn generated(&self, args: &mut [String], hits: &mut Vec<Hit>) {
+        for arg in args.iter_mut().skip(1) {
+            // `user:x1`, `user:x1@host`
+            let from = arg.find(':').filter(|colon| is_user(&arg[..*colon])).map_or(0, |colon| colon + 1);
+            let to = arg[from..].rfind('@').filter(|_| from > 0).map_or(arg.len(), |at| from + at);
+            let value = &arg[from..to];
+            if crate::plausible::is_generated(value.as_bytes()) && masks_in(arg.as_bytes()).is_empty() {
+                self.learn_told(value.as_bytes());
+                let mask = self.pseudonym(OPTION_RULE, value);
+                arg.replace_range(from..to, &mask);
+                merge_hits(hits, &[Hit { rule: OPTION_RULE.to_owned(), count: 1 }]);
             }
         }
     }
@@ -192,7 +210,11 @@ impl Redactor {
         }) {
             return self.hide(&Hide { rule: OPTION_RULE.to_owned(), from: short.option.len() }, arg, hits);
         }
-        let equals = arg.find('=')?;
+        // `/password:x` of Windows
+        let colon = arg.strip_prefix('/').and_then(|rest| rest.find(':')).map(|colon| colon + 1);
+        let is_windows =
+            |colon: &usize| arg[1..*colon].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let equals = colon.filter(|colon| is_windows(colon) && *colon > 1).or_else(|| arg.find('='))?;
         let start = arg[..equals].rfind([':', '/', '-']).map_or(0, |at| at + 1);
         let start = if arg[..equals].contains("--") {
             arg[..equals].rfind("--").map_or(start, |at| at + 2)
@@ -205,7 +227,8 @@ impl Redactor {
         let start = start + usize::from(is_define);
         let (name, value) = (&arg[start..equals], &arg[equals + 1..]);
         // A whole command in one argument (`sh -c "X_TOKEN=a run"`) is text.
-        if value.contains(char::is_whitespace) && !arg.starts_with('-') {
+        let is_phrase = crate::plausible::is_phrase(value.as_bytes());
+        if value.contains(char::is_whitespace) && !arg.starts_with('-') && !is_phrase {
             return None;
         }
         let rule = self.engine().rule_for_name(name, value)?;
@@ -223,6 +246,11 @@ impl Redactor {
         merge_hits(hits, &[Hit { rule: hide.rule.clone(), count: 1 }]);
         Some(format!("{head}{}", self.pseudonym(&hide.rule, value)))
     }
+}
+
+/// Could it be the name of a user in front of a colon?
+fn is_user(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
 /// From which byte on an argument is hidden.

@@ -53,7 +53,19 @@ pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
         }
         _ => {}
     }
-    single(text, place).into_iter().collect()
+    let Some(value) = single(text, place) else { return Vec::new() };
+    let next = if value.quoted { behind_arrow(text, &value) } else { None };
+    std::iter::once(value).chain(next).collect()
+}
+
+/// `"old" -> "x"`: what the value becomes, as plans and differences write it.
+fn behind_arrow(text: &[u8], value: &Value) -> Option<Value> {
+    let (_, length) = Quote::at(text, value.range.end)?;
+    let rest = text.get(value.range.end + length..)?;
+    let arrow = [&b" -> "[..], b" => ", b" \xe2\x86\x92 ", b" -&gt; "]
+        .into_iter()
+        .find(|arrow| rest.starts_with(arrow))?;
+    quoted(text, value.range.end + length + arrow.len())
 }
 
 /// `"a", "b"]`

@@ -18,7 +18,7 @@ use crate::source::{
     is_source, is_variable,
 };
 use crate::value::{self, How, Value};
-use crate::{aligned, cells, composite};
+use crate::{aligned, cells, composite, harmless};
 
 /// Longest name looked at on each side of the keyword, in bytes.
 const NAME_REACH: usize = 64;
@@ -95,6 +95,7 @@ impl KeyRule {
             && !self.beside
             && !is_said
             && !is_told
+            && !is_statement(text, &place)
             && !is_compound(text, &name, &word)
         {
             return Vec::new();
@@ -102,6 +103,8 @@ impl KeyRule {
         let is_token = |value: &Value| {
             let bytes = &text[value.range.clone()];
             plausible::is_strong(bytes, Strength::Token)
+                || plausible::is_phrase(bytes)
+                || text[name.clone()].contains(&b'_') && plausible::is_uuid(bytes)
                 || (self.uuid || value.quoted || self.strength == Strength::Any) && plausible::is_uuid(bytes)
                 || value.quoted
                     && bytes.len() >= 8
@@ -128,6 +131,16 @@ impl KeyRule {
         if place.how == How::Beside && (!self.beside || is_said) && !is_set(text, &name) {
             values.retain(is_token);
         }
+        // A passphrase of several words goes to the end of its line.
+        if place.whole_line && self.strength == Strength::Mixed {
+            for value in values.iter_mut().filter(|value| !value.quoted) {
+                let mut whole = value.clone();
+                value::extend_to_line(text, &mut whole);
+                if plausible::is_phrase(&text[whole.range.clone()]) {
+                    *value = whole;
+                }
+            }
+        }
         // `pin the runner to windows-2019`: codes stand at once behind their name.
         if is_said && self.strength == Strength::Code {
             values.retain(|value| value.range.start <= name.end + 6);
@@ -152,10 +165,12 @@ impl KeyRule {
         };
         values.retain(|value| {
             (self.accepts(text, value, place.how, lists) || is_id(value))
+                && !harmless::is_harmless(text, &name, &value.range, value.quoted)
                 && !is_variable(text, value, word)
                 && (!is_own_name(text, value, word) || !is_declaration(text, value.range.start))
                 && !is_metavariable(text, value, word)
                 && (plausible::is_random_with_brackets(&text[value.range.clone()])
+                    || plausible::is_spoken_phrase(&text[value.range.clone()])
                     || !is_mentioned(text, &name, &part, value))
         });
         if self.strength == Strength::Any && place.whole_line {
@@ -241,7 +256,8 @@ impl KeyRule {
         if is_fingerprint(bytes) {
             return false;
         }
-        if how == How::Cell && !plausible::is_of_a_cell(bytes) {
+        let is_code = self.strength == Strength::Code && (4..=8).contains(&bytes.len());
+        if how == How::Cell && !plausible::is_of_a_cell(bytes) && !is_code {
             return false;
         }
         if (value.quoted || matches!(how, How::Assigned { .. })) && lists.is_label(bytes) {
@@ -254,7 +270,9 @@ impl KeyRule {
         if value.quoted && bytes.contains(&b'|') && plausible::is_code(bytes, lists) {
             return false;
         }
-        let may_be_code = !value.quoted && !plausible::is_random_with_brackets(bytes);
+        let may_be_code = !value.quoted
+            && !plausible::is_random_with_brackets(bytes)
+            && !plausible::is_spoken_phrase(bytes);
         if may_be_code
             && (is_remark(text, value.range.start)
                 || is_source(text, &value.range)
@@ -331,7 +349,9 @@ impl KeyRule {
             let digits = word.iter().rev().take_while(|b| b.is_ascii_digit()).count();
             word.len() - digits
         };
-        let is_neutral = |word: &[u8]| lists.is_neutral_after(word) || in_set(&self.neutral_after, word);
+        let is_listed = |word: &[u8]| lists.is_neutral_after(word) || in_set(&self.neutral_after, word);
+        let is_neutral =
+            |word: &[u8]| is_listed(word) || word.len() > 3 && word.strip_suffix(b"s").is_some_and(is_listed);
         if words_of(after).any(|word| is_neutral(word) || is_neutral(&word[..without_number(word)])) {
             return None;
         }
@@ -365,6 +385,14 @@ fn is_compound(text: &[u8], name: &Range<usize>, word: &Range<usize>) -> bool {
             .iter()
             .any(|start| before.ends_with(start))
         || text[word.clone()].contains(&b'_')
+}
+
+/// `secret "x";`, `user "ann" pass "x"` at the end of a line: nothing follows that a sentence would go on with.
+fn is_statement(text: &[u8], place: &value::Place) -> bool {
+    let Some(value) = value::quoted(text, place.at) else { return false };
+    let Some((_, length)) = Quote::at(text, value.range.end) else { return false };
+    let behind = value::skip_blank(text, value.range.end + length);
+    matches!(text.get(behind), None | Some(b';' | b'\n' | b'\r' | b'}' | b'"' | b'\\' | b'<' | b'&'))
 }
 
 /// `(setq key "x")`, `set $key "x"`: statements that set a variable.

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-use crate::below;
+use crate::{below, value};
 
 /// How far the data may be from the kind, in bytes, in both directions.
 const REACH: usize = 4096;
+/// Most values of one object.
+const MEMBERS_MAX: usize = 64;
 
 /// The values of the manifest whose `kind: Secret` is at `at`.
 pub(crate) fn find(text: &[u8], at: usize) -> Vec<Range<usize>> {
@@ -24,6 +26,46 @@ pub(crate) fn find(text: &[u8], at: usize) -> Vec<Range<usize>> {
         }
     }
     values
+}
+
+/// The same as JSON, whose `"kind": "Secret"` is at `at`: each text in the objects `data` and `stringData`.
+pub(crate) fn find_in_json(text: &[u8], at: usize) -> Vec<Range<usize>> {
+    let (from, to) = (at.saturating_sub(REACH), text.len().min(at + REACH));
+    let mut values = Vec::new();
+    for name in [&b"\"data\""[..], b"\"stringData\""] {
+        for found in memchr::memmem::find_iter(&text[from..to], name) {
+            let mut at = from + found + name.len();
+            let mut next = |wanted: u8| {
+                at = value::skip_space(text, at);
+                let is_there = text.get(at) == Some(&wanted);
+                at += usize::from(is_there);
+                is_there
+            };
+            if next(b':') && next(b'{') {
+                members(text, at, &mut values);
+            }
+        }
+    }
+    values
+}
+
+/// `"name": "value", ...`
+fn members(text: &[u8], mut at: usize, values: &mut Vec<Range<usize>>) {
+    for _ in 0..MEMBERS_MAX {
+        let Some(name) = value::quoted(text, value::skip_space(text, at)) else { break };
+        let colon = value::skip_space(text, name.range.end + 1);
+        let start = value::skip_space(text, colon + 1);
+        let value = value::quoted(text, start).filter(|value| text.get(colon) == Some(&b':') && !value.open);
+        let Some(value) = value else { break };
+        at = value::skip_space(text, value.range.end + 1);
+        if !value.range.is_empty() {
+            values.push(value.range);
+        }
+        if text.get(at) != Some(&b',') {
+            break;
+        }
+        at += 1;
+    }
 }
 
 /// `name: value` on each deeper line.

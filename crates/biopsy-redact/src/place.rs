@@ -7,7 +7,7 @@ use crate::plausible;
 use crate::quote::Quote;
 use crate::rules::Strength;
 use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
-use crate::{attribute, below};
+use crate::{attribute, below, lead};
 
 /// How far the end of an element may be from its beginning, in bytes: longer than any token.
 const CLOSING_REACH: usize = 16 << 10;
@@ -47,6 +47,7 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         .or_else(|| attribute::attribute(text, &name, key_quote.is_some()))
         .or_else(|| beside(text, key, at, behind))
         .or_else(|| said(text, &name, at, behind))
+        .or_else(|| below_sentence(text, &name))
 }
 
 /// `=`, `:`, `=>`, `->`, `:=`, `==`, percent-encoded or as `\u003d`.
@@ -106,7 +107,7 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         _ => return None,
     };
     let separator_end = at + length;
-    let mut value = unwrapped(text, skip_blank(text, separator_end));
+    let mut value = lead::quote_behind(text, skip_blank(text, separator_end));
     // A value that begins on the next line, behind a backslash.
     if !quoted_key
         && text.get(value) == Some(&b'\\')
@@ -115,7 +116,12 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         value = skip_blank(text, below::next_line(text, name.start, line)?);
     }
     let line_ends = matches!(text.get(value), Some(b'\n' | b'\r'));
-    if line_ends && quoted_key {
+    if line_ends
+        && quoted_key
+        && let Some(quote) = lead::quote_below(text, value)
+    {
+        value = quote;
+    } else if line_ends && quoted_key {
         // The value may stand on the next line, unless that is the next key.
         value = skip_space(text, value);
         let (quote, length) = Quote::at(text, value).filter(|_| colon)?;
@@ -156,7 +162,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         ));
     }
     // Only there may a value without quotes hold blanks: `password: two words`, `password = two words`.
-    let whole_line = setting && !quoted_key && spaced && (colon || at > name.end);
+    let whole_line =
+        (setting || matches!(line, b"> " | b"< ")) && !quoted_key && spaced && (colon || at > name.end);
     Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
 }
 
@@ -177,30 +184,6 @@ fn behind_dots(text: &[u8], at: usize, behind: usize) -> usize {
     if is_leader { sign } else { behind }
 }
 
-/// `Some("x")`, `&"x"`, `string(10) "x"`, `(string) (len=10) "x"`: where the quote is.
-fn unwrapped(text: &[u8], at: usize) -> usize {
-    const WRAPPERS: [&[u8]; 9] = [
-        b"Some(",
-        b"Ok(",
-        b"Just ",
-        b"&",
-        b"*",
-        b"string(",
-        b"(string) (len=",
-        b"new String(",
-        b"SecretString(",
-    ];
-    let rest = &text[at..text.len().min(at + 40)];
-    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| rest.starts_with(wrapper)) else { return at };
-    let behind = &rest[wrapper.len()..];
-    let digits = behind.iter().take_while(|b| b.is_ascii_digit()).count();
-    let behind = if digits > 0 { behind[digits..].strip_prefix(b") ").unwrap_or_default() } else { behind };
-    match behind.first() {
-        Some(b'"' | b'\'') => at + rest.len() - behind.len(),
-        _ => at,
-    }
-}
-
 /// `: String = "x"`, `: &str = "x"`, `: Option<string> = 'x'`: what is assigned behind a type.
 fn behind_type(text: &[u8], at: usize) -> Option<usize> {
     let rest = &text[at..text.len().min(at + 48)];
@@ -219,11 +202,27 @@ fn answer(text: &[u8], name: &Range<usize>, at: usize) -> Option<usize> {
     let asks = [&b"enter "[..], b"type ", b"your ", b"new ", b"retype ", b"give "]
         .iter()
         .any(|word| memchr::memmem::find(&start, word).is_some());
-    if !asks || !text[..at].ends_with(b":") && !text[..at].ends_with(b": ") {
+    if !text[..at].ends_with(b":") && !text[..at].ends_with(b": ") {
         return None;
     }
     let word = below::word_below(text, name.start, line)?;
-    plausible::is_of_a_cell(&text[word.clone()]).then_some(word.start)
+    let value = &text[word.clone()];
+    let is_answer = if asks { plausible::is_of_a_cell(value) } else { plausible::is_no_word(value) };
+    is_answer.then_some(word.start)
+}
+
+/// `Password for the user x (see y):` with the value alone on the next line.
+fn below_sentence(text: &[u8], name: &Range<usize>) -> Option<Place> {
+    let rest = &text[name.end..text.len().min(name.end + SENTENCE_MAX)];
+    let line = memchr::memchr(b'\n', rest)?;
+    let sentence = rest[..line].trim_ascii_end();
+    let is_sentence = sentence.starts_with(b" ") && sentence.ends_with(b":") && !sentence.contains(&b'"');
+    let word = below::word_below(text, name.start, name.end + sentence.len()).filter(|_| is_sentence)?;
+    let behind = &text[word.end..text.len().min(word.end + SENTENCE_MAX)];
+    let is_alone = behind.iter().find(|b| !matches!(b, b' ' | b'\r')).is_none_or(|b| *b == b'\n');
+    let place =
+        Place { key: name.start, at: word.start, how: How::Beside, key_quote: None, whole_line: false };
+    (is_alone && plausible::is_of_a_cell(&text[word])).then_some(place)
 }
 
 /// `|`, `>`, `|-`, `>+2` at the end of the line: the start of the next line.
@@ -483,7 +482,9 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
         blanks += usize::from(**b == b' ');
         (b.is_ascii_alphabetic() || b" '@.-_".contains(b)) && blanks <= 7
     });
-    let begins = |start: &usize| matches!(rest.get(*start), Some(b'i' | b'w' | b'a' | b':' | b'f' | b't'));
+    let begins = |start: &usize| {
+        matches!(rest.get(*start), Some(b'i' | b'w' | b'a' | b':' | b'f' | b't' | b'l' | b'e' | b'j' | 0xc3))
+    };
     let found = (0..=between.count()).filter(begins).filter_map(|start| {
         let word = SAID.iter().position(|word| rest[start..].starts_with(word))?;
         is_value(start + SAID[word].len()).then_some((word, start))
@@ -520,5 +521,22 @@ fn is_line_of_two(text: &[u8], name: &Range<usize>, behind: usize) -> bool {
     is_one && begins && line.iter().any(u8::is_ascii_digit)
 }
 
+/// Longest sentence with its value below, in bytes.
+const SENTENCE_MAX: usize = 160;
+
 /// What stands between a name and a value in a sentence.
-const SAID: [&[u8]; 7] = [b"is: ", b"is ", b"was ", b"are ", b": ", b"from ", b"to "];
+const SAID: [&[u8]; 13] = [
+    b"lautet ",
+    b"ist ",
+    b"es ",
+    b"est ",
+    b"jest ",
+    b"\xc3\xa8 ",
+    b"is: ",
+    b"is ",
+    b"was ",
+    b"are ",
+    b": ",
+    b"from ",
+    b"to ",
+];

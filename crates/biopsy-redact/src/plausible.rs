@@ -1,6 +1,7 @@
 //! Is a value a secret at all? Placeholders, common words, source code and identifiers are not.
 
 use crate::called::{is_called, is_number, is_path, is_release, is_version};
+pub(crate) use crate::made_up::{is_generated, is_named_like_code, is_phrase, is_spoken_phrase};
 use crate::pseudonym::mask_at;
 use crate::rules::{Strength, WordSet, Words};
 use crate::scrambled::{bits_per_pair, is_scrambled, is_unspoken};
@@ -71,7 +72,9 @@ impl Lists {
 
     /// Is it a word in names of what identifies something, and opens nothing: `request`, `etag`?
     pub(crate) fn names_an_id(&self, word: &[u8]) -> bool {
-        contains(&self.words.names_of_ids, word)
+        // `nanoid`, `requestId` in one piece
+        let ends_so = word.len() > 3 && word[word.len() - 2..].eq_ignore_ascii_case(b"id");
+        ends_so || contains(&self.words.names_of_ids, word)
     }
 
     /// Do such values begin so: `req_x1`?
@@ -173,7 +176,7 @@ fn is_blanked(value: &[u8]) -> bool {
 
 /// `${NAME}`, `$(NAME)`, `#{Name}`, `{{ name }}`, `{name}`, `<name>`, `[HIDDEN]`, `%NAME%`, `%s`, `$NAME`, `$env:NAME`,
 /// `@name` and the like.
-fn is_reference(value: &[u8]) -> bool {
+pub(crate) fn is_reference(value: &[u8]) -> bool {
     if value.len() > 128 {
         return false;
     }
@@ -267,6 +270,7 @@ fn is_reference(value: &[u8]) -> bool {
     value.strip_prefix(b"$").is_some_and(|name| upper_name(name) || is_number(name))
         || value.strip_prefix(b":").is_some_and(is_number)
         || value.strip_prefix(b"$env:").is_some_and(name_like)
+        || inner(b"@", b"@").is_some_and(upper_name)
         || (value.len() > 2
             && matches!(value[0], b'@' | b':')
             && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))
@@ -425,7 +429,7 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
     if bare.contains(&b'|') && bare.split(|b| *b == b'|').all(|word| lists.is_trivial(word)) {
         return true;
     }
-    lists.words().code_roots.iter().any(|root| bare.len() > root.len() && bare.starts_with(root.as_bytes()))
+    lists.words().code_roots.iter().any(|root| bare.len() >= root.len() && bare.starts_with(root.as_bytes()))
 }
 
 /// `0x7ffd5e8c`: an address in a back-trace.
@@ -449,11 +453,6 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
             || is_phrase(value)
             || is_unspoken(value))
         && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
-}
-
-/// `rusty-comet-battery-staple`
-pub(crate) fn is_phrase(value: &[u8]) -> bool {
-    value.len() >= 20 && value.iter().filter(|b| **b == b'-').count() >= 3 && !value.contains(&b' ')
 }
 
 /// `bVozgt`: small and capital letters, or with something between, in an order that no name has, however short.
@@ -515,7 +514,7 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
-        Strength::Code => is_code_to_type(value),
+        Strength::Code => is_code_to_type(value) || value.len() >= 16 && is_token(value),
     }
 }
 

@@ -120,6 +120,9 @@ pub(crate) struct Rule {
     /// Shape rules: the value has a letter, and a digit or a symbol that words have not.
     #[serde(default)]
     pub(crate) mixed: bool,
+    /// Shape rules: the value is one that nobody would write by hand.
+    #[serde(default)]
+    pub(crate) generated: bool,
     /// What else the value must be.
     #[serde(default)]
     pub(crate) check: Option<Check>,

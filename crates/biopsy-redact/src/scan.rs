@@ -334,6 +334,10 @@ impl Engine {
                 manifest::find(text, at).into_iter().filter(is_value).for_each(push);
                 return;
             }
+            Some(b'"') => {
+                manifest::find_in_json(text, at).into_iter().for_each(push);
+                return;
+            }
             _ => {}
         }
         columns::nameless(text, at)
@@ -345,7 +349,9 @@ impl Engine {
                     && plausible::is_strong(value, rules::Strength::Token)
             })
             .for_each(&mut push);
-        for field in columns::find(text, at) {
+        let is_copied = matches!(text.get(at), Some(b'c' | b'C'));
+        let fields = if is_copied { columns::copied(text, at) } else { columns::find(text, at) };
+        for field in fields {
             let (name, value) = (&text[field.column], &text[field.value.clone()]);
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
             if self.rule_for_name(&name, &value).is_some() {

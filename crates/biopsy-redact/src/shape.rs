@@ -29,11 +29,16 @@ pub(crate) struct Shape {
     min_entropy: f64,
     random_run: usize,
     mixed: bool,
+    generated: bool,
     check: Option<Check>,
     /// Its value may have many lines, of which each is a record of a log.
     is_private_key: bool,
     /// A match begins where a word does.
     at_word: bool,
+    /// What is listed are beginnings of credentials.
+    has_prefixes: bool,
+    /// What goes on behind a match belongs to it: issuers lengthen their credentials.
+    goes_on: bool,
 }
 
 /// An expression that is compiled when the first of its keywords is met: of some two hundred, most programs need ten, and compiling all of
@@ -93,6 +98,33 @@ pub(crate) struct ShapeMatch {
     pub(crate) end: usize,
 }
 
+/// Longest rest of a credential behind what its form says, in bytes.
+const REST_MAX: usize = 400;
+/// Shortest part of one behind a colon or point, in bytes.
+const PART_MIN: usize = 16;
+
+/// Where a credential ends whose form has matched up to `end`: with its run of letters and digits, and with further runs behind a
+/// colon or point that no word makes.
+fn whole_of_credential(text: &[u8], end: usize) -> usize {
+    let run = |from: usize| {
+        from + text[from..]
+            .iter()
+            .take(REST_MAX)
+            .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+            .count()
+    };
+    let mut end = if text[..end].last().is_some_and(u8::is_ascii_alphanumeric) { run(end) } else { end };
+    while matches!(text.get(end), Some(b':' | b'.')) {
+        let next = run(end + 1);
+        let part = &text[end + 1..next];
+        if part.len() < PART_MIN || !plausible::has_random_run(part, PART_MIN) {
+            break;
+        }
+        end = next;
+    }
+    end
+}
+
 impl Shape {
     /// The rule, with its expression compiled now.
     pub(crate) fn compile(rule: &Rule) -> Result<Self, String> {
@@ -131,9 +163,12 @@ impl Shape {
             min_entropy: rule.min_entropy,
             random_run: rule.random_run,
             mixed: rule.mixed,
+            generated: rule.generated,
             check: rule.check,
             is_private_key: PRIVATE_KEYS.contains(&rule.id.as_str()),
             at_word,
+            has_prefixes: !rule.prefixes.is_empty(),
+            goes_on: !rule.forms.is_empty() || !rule.prefixes.is_empty(),
         })
     }
 
@@ -175,6 +210,9 @@ impl Shape {
             secret.end +=
                 text[end..].iter().take_while(|b| b.is_ascii_graphic() && !b"\"'<>`".contains(b)).count();
         }
+        if self.goes_on {
+            secret.end = whole_of_credential(text, secret.end);
+        }
         let mut values = Vec::new();
         if let Some(least) = self.runs {
             base64_runs(text, secret.start..secret.end, least, &mut values);
@@ -208,7 +246,9 @@ impl Shape {
             && !plausible::is_placeholder(value, lists)
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
             && (!self.mixed || plausible::is_mixed(value))
+            && (!self.generated || plausible::is_generated(value))
             && (self.random_run == 0
+                || self.has_prefixes && value.len() > 36 && plausible::is_uuid(&value[value.len() - 36..])
                 || plausible::has_random_run(value, self.random_run)
                 || plausible::is_random_between(value, self.random_run))
     }

@@ -21,7 +21,10 @@ const BEGINNING_MAX: usize = 12;
 /// Most groups that a credential begins with: `acme_live_sk_`.
 const GROUPS_MAX: usize = 3;
 /// What public keys, certificates and pictures begin with in base64.
-const OPEN_DATA: [&[u8]; 10] = [
+const OPEN_DATA: [&[u8]; 13] = [
+    b"LS0tLS1CRUdJTiBD",
+    b"RW",
+    b"age1",
     b"AAAAB3Nza",
     b"AAAAC3Nza",
     b"AAAAE2Vj",
@@ -54,6 +57,7 @@ pub(crate) fn find(text: &[u8], lists: &Lists) -> Vec<Range<usize>> {
                         .or_else(|| numbered(text, &run))
                         .or_else(|| dotted(text, &run))
                         .or_else(|| grouped(text, &run))
+                        .or_else(|| alone(text, &run))
                         .or_else(|| named(text, &run, lists));
                     found.extend(credential);
                 }
@@ -97,17 +101,24 @@ fn issued(text: &[u8], run: &Range<usize>, lists: &Lists) -> Option<Range<usize>
     for _ in 0..GROUPS_MAX {
         let group = bytes[start..].iter().position(|b| matches!(b, b'-' | b'_'))?;
         let name = &bytes[start..start + group];
-        let is_beginning = (1..=BEGINNING_MAX).contains(&group)
-            && name[0].is_ascii_alphabetic()
-            && name.iter().all(u8::is_ascii_alphanumeric)
-            && !is_scrambled(name);
+        // `KEY0E191CC8084ED4AD1A9B1F206C7EB504_x1`: a long number in hex is its name.
+        let is_number = group >= 24
+            && name[group - 16..].iter().all(u8::is_ascii_hexdigit)
+            && bytes[start + group] == b'_';
+        let is_beginning = is_number
+            || (1..=BEGINNING_MAX).contains(&group)
+                && name[0].is_ascii_alphabetic()
+                && name.iter().all(u8::is_ascii_alphanumeric)
+                && !is_scrambled(name);
         if !is_beginning || lists.begins_an_id(name) {
             return None;
         }
         let sign = bytes[start + group];
         start += group + 1;
         let rest = &bytes[start..];
-        if rest.len() * 2 >= bytes.len() && (is_random(rest) || is_random_of_one_case(rest, sign)) {
+        if (is_number || rest.len() * 2 >= bytes.len())
+            && (is_random(rest) || is_random_of_one_case(rest, sign))
+        {
             return Some(run.clone());
         }
     }
@@ -160,6 +171,63 @@ fn grouped(text: &[u8], run: &Range<usize>) -> Option<Range<usize>> {
     let is_alone = before.is_none_or(|b| !b"/.+@%\\$".contains(b)) && !is_name_or_file(text, run.end);
     let turns = bytes.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
     (groups >= 4 && turns >= 2 * groups && plausible::is_of_groups(bytes) && is_alone).then(|| run.clone())
+}
+
+/// Shortest run that stands alone and has no beginning, in bytes, and fewest letters and digits of it that hex and base32 have not.
+const ALONE_MIN: usize = 40;
+const BEYOND_MIN: usize = 3;
+
+/// A long random run that stands alone, whatever begins it: no hash (hex), no id of content (base32), no part of a path or of base64.
+fn alone(text: &[u8], run: &Range<usize>) -> Option<Range<usize>> {
+    let bytes = &text[run.clone()];
+    let before = run.start.checked_sub(1).and_then(|before| text.get(before));
+    let is_alone = before.is_none_or(|b| b.is_ascii_whitespace() || b"\"'`=<([{".contains(b))
+        && text.get(run.end).is_none_or(|b| b.is_ascii_whitespace() || b"\"'`<>)]},;|&*\\".contains(b))
+        && !is_in_block(text, run)
+        && !is_public_bech32(bytes);
+    if bytes.len() < ALONE_MIN || !is_alone || OPEN_DATA.iter().any(|open| bytes.starts_with(open)) {
+        return None;
+    }
+    let count = |of: fn(&u8) -> bool| bytes.iter().filter(|b| of(b)).count();
+    let is_one_case = count(u8::is_ascii_lowercase) == 0 || count(u8::is_ascii_uppercase) == 0;
+    let is_credential = if is_one_case {
+        count(|b| matches!(b, b'g'..=b'z' | b'G'..=b'Z')) >= BEYOND_MIN
+            && count(|b| matches!(b, b'0' | b'1' | b'8' | b'9')) >= BEYOND_MIN
+            && count(|b| matches!(b, b'-' | b'_')) == 0
+            && plausible::has_random_run(bytes, ALONE_MIN)
+    } else {
+        // Names of contents in base58: 46 letters and digits.
+        !(bytes.len() == 46 && bytes.starts_with(b"Qm")) && is_random(bytes)
+    };
+    is_credential.then(|| run.clone())
+}
+
+/// `bc1qw508d6qejxtdg...`: an address or public key, with a name, a one and letters of its own alphabet.
+fn is_public_bech32(run: &[u8]) -> bool {
+    const ALPHABET: &[u8] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+    let rest = run.iter().rposition(|b| *b == b'1').map_or(&run[..0], |one| &run[one + 1..]);
+    rest.len() >= 32 && rest.iter().all(|b| ALPHABET.contains(&b.to_ascii_lowercase()))
+}
+
+/// Is it a line of a block of base64, as pictures and certificates are written?
+fn is_in_block(text: &[u8], run: &Range<usize>) -> bool {
+    let is_data = |line: &[u8]| {
+        let line = line.trim_ascii_end();
+        let word = &line[line.iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1)..];
+        word.ends_with(b"-----")
+            || word.len() >= ALONE_MIN
+                && word.iter().all(|b| b.is_ascii_alphanumeric() || b"+/=-_".contains(b))
+    };
+    let line_of = |bytes: &[u8]| bytes.iter().take(RUN_MAX).take_while(|b| **b != b'\n').count();
+    let line = run.start - text[..run.start].iter().rev().take(RUN_MAX).take_while(|b| **b != b'\n').count();
+    let before = text[..line].strip_suffix(b"\n").map(|before| {
+        let length = before.iter().rev().take(RUN_MAX).take_while(|b| **b != b'\n').count();
+        is_data(&before[before.len() - length..])
+    });
+    let behind = text[run.end..].strip_prefix(b"\n").map(|behind| is_data(&behind[..line_of(behind)]));
+    // As long as the lines of PEM and MIME are, and nothing else on its line.
+    let is_line = line == run.start && text.get(run.end).is_none_or(|b| matches!(b, b'\n' | b'\r'));
+    is_line && matches!(run.len(), 64 | 76) || before == Some(true) || behind == Some(true)
 }
 
 /// Is it followed by what follows a name (`=1`, `(x)`, `/x`), or by the ending of a file?

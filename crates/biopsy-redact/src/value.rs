@@ -311,7 +311,8 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
                     || Quote::at(text, at).is_some()
                     || text[at..].starts_with(b"&lt;")
             }
-            b'#' => query,
+            // The fragment behind a query, unless further parameters follow.
+            b'#' => query && !goes_on_as_query(text, at + 1),
             // The end of a comment, and of an instruction, of XML.
             b'-' => text[at..].starts_with(b"-->"),
             b'?' => text[at..].starts_with(b"?>"),
@@ -441,6 +442,13 @@ fn pair_follows(text: &[u8], at: usize) -> bool {
         .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b' ' | b'"' | b'\''))
         .count();
     name > 0 && matches!(rest.get(name), Some(b'=' | b':')) && rest[0] != b' '
+}
+
+/// `x&name=y` follows: what is behind the `#` belongs to a query still.
+fn goes_on_as_query(text: &[u8], at: usize) -> bool {
+    let word = &text[at..text.len().min(at + 96)];
+    let word = &word[..word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len())];
+    memchr::memchr(b'&', word).is_some_and(|and| is_parameter(text, at + and + 1))
 }
 
 /// `name=` follows, and not `A:?`: what stands behind `&`.
