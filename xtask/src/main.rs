@@ -40,7 +40,7 @@ enum Command {
     /// Everything CI checks: formatting, lints, rules of the repository, documents, fuzz targets, tests
     Ci,
     /// The repository's own rules: module lines, crate edges, lists, machine paths, licences
-    Tidy,
+    Tidy(tidy::Options),
     /// The catalogue of findings in the guide, made anew from the texts of the findings
     Catalogue(catalogue::Options),
     /// The promised numbers, side by side with perf and samply
@@ -74,7 +74,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Ci => ci::run(),
-        Command::Tidy => tidy::run(),
+        Command::Tidy(options) => tidy::run(options),
         Command::Catalogue(options) => catalogue::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Kills(options) => kills::run(&options),

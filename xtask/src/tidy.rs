@@ -6,12 +6,32 @@ mod licences;
 mod modules;
 mod numbers;
 mod orphans;
+mod ratio;
 mod sources;
 
 use crate::run::Outcome;
 
+/// What it does.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Prints lines of tests for each line of code, by crate, and checks nothing
+    #[arg(long)]
+    ratio: bool,
+}
+
+/// Checks, or prints the table of tests.
+pub(crate) fn run(options: Options) -> Outcome {
+    match options.ratio {
+        true => {
+            print!("{}", ratio::table(&sources::tracked_files()?)?);
+            Ok(())
+        }
+        false => check(),
+    }
+}
+
 /// Checks everything and lists every violation, not only the first.
-pub(crate) fn run() -> Outcome {
+fn check() -> Outcome {
     let metadata = crate::run::metadata()?;
     let files = sources::tracked_files()?;
     let mut found = edges::violations(&edges::Graph::of(&metadata, &files)?);
@@ -34,6 +54,6 @@ pub(crate) fn run() -> Outcome {
 mod tests {
     #[test]
     fn the_repository_keeps_its_rules() {
-        super::run().unwrap();
+        super::check().unwrap();
     }
 }

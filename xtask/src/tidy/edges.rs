@@ -191,7 +191,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
 ];
 
 /// The half that reads recordings on any machine and trusts nothing in them ...
-const READ_HALF: &[&str] = &[
+pub(crate) const READ_HALF: &[&str] = &[
     "biopsy-bytes",
     "biopsy-files",
     "biopsy-elf",
