@@ -21,7 +21,7 @@ pub(super) struct Frame {
     pub(super) packed_at: u64,
     /// Bytes in the compressed file.
     pub(super) packed: u32,
-    /// Bytes when unpacked; never 0.
+    /// Bytes when unpacked; never 0 where they are read.
     pub(super) size: u32,
     /// Offset of its first byte when everything is unpacked.
     pub(super) at: u64,

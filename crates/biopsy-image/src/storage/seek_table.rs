@@ -10,6 +10,7 @@
 use biopsy_bytes::Cursor;
 
 use super::frames::Frame;
+use super::walk::{self, Head, LONGEST_HEADER};
 use super::{Storage, StorageError};
 use crate::Limits;
 
@@ -21,12 +22,14 @@ const SEEKABLE_MAGIC: u32 = 0x8F92_EAB1;
 const FOOTER: u64 = 9;
 /// Magic number and size of the skippable frame.
 const HEADER: u64 = 8;
+/// Frames whose own headers are held against the table.
+const MOST_ASKED: usize = 4096;
 /// Bit of the descriptor: entries have checksums.
 const HAS_CHECKSUMS: u8 = 0x80;
 /// Bits of the descriptor that must be zero.
 const RESERVED: u8 = 0x7c;
 
-/// Reads the table, if the file ends with one whose sizes add up to exactly the file.
+/// Reads the table, if the file ends with one whose sizes add up to exactly the file, and are those of the frames.
 pub(super) fn read(source: &dyn Storage, limits: &Limits) -> Result<Option<Vec<Frame>>, StorageError> {
     let len = source.len();
     let Some(at) = len.checked_sub(FOOTER) else { return Ok(None) };
@@ -40,7 +43,33 @@ pub(super) fn read(source: &dyn Storage, limits: &Limits) -> Result<Option<Vec<F
     if source.read_full(start, &mut bytes)? < bytes.len() {
         return Ok(None);
     }
-    Ok(parse(&bytes, start, count, entry))
+    let Some(mut frames) = parse(&bytes, start, count, entry) else { return Ok(None) };
+    if !is_believed(source, &frames)? {
+        return Ok(None);
+    }
+    frames.retain(|frame| frame.size > 0);
+    Ok(Some(frames))
+}
+
+/// Whether frames say the sizes that the table has of them: a wrong one would move all that follows it. A writer cuts its input into pieces
+/// of one size, so that few frames have another than the first: these are asked, and the others are not, which would take long on
+/// storage that is far away.
+fn is_believed(source: &dyn Storage, frames: &[Frame]) -> Result<bool, StorageError> {
+    let usual = frames.first().map(|first| first.size);
+    let asked = frames.iter().skip(1).filter(|frame| Some(frame.size) != usual).take(MOST_ASKED);
+    for frame in frames.first().into_iter().chain(asked) {
+        let mut bytes = [0; LONGEST_HEADER];
+        let read = source.read_full(frame.packed_at, &mut bytes)?;
+        let says = match walk::head(bytes.get(..read).unwrap_or_default()) {
+            Some(Head::Skippable { .. }) => Some(0),
+            Some(Head::Frame { size, .. }) => size,
+            None => return Ok(false),
+        };
+        if says.is_some_and(|says| says != u64::from(frame.size)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Number of frames, size of an entry, size of the whole skippable frame.
@@ -70,9 +99,7 @@ fn parse(bytes: &[u8], start: u64, count: u64, entry: u64) -> Option<Vec<Frame>>
         let packed = cursor.u32("Compressed_Size").ok()?;
         let size = cursor.u32("Decompressed_Size").ok()?;
         let checksum = if entry == 12 { Some(cursor.u32("Checksum").ok()?) } else { None };
-        if size > 0 {
-            frames.push(Frame { packed_at, packed, at, size, checksum });
-        }
+        frames.push(Frame { packed_at, packed, at, size, checksum });
         packed_at = packed_at.checked_add(u64::from(packed))?;
         at = at.checked_add(u64::from(size))?;
     }

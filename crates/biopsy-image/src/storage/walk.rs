@@ -12,7 +12,7 @@ const FRAME_MAGIC: u32 = 0xFD2F_B528;
 /// Magic numbers of skippable frames, without the low four bits.
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 /// Longest header of a frame (section 3.1.1.1).
-const LONGEST_HEADER: usize = 18;
+pub(super) const LONGEST_HEADER: usize = 18;
 /// Bytes read at once while walking. The headers of blocks are all that is wanted, and blocks are up to 128 KiB apart.
 const WINDOW: usize = 4 << 10;
 /// Blocks in one frame that are walked; a frame of 64 MiB has 512, or more where its writer flushed often.
@@ -71,19 +71,25 @@ enum Step {
     Cut,
 }
 
-fn frame_at(window: &mut Window<'_>, start: u64, most: u64) -> Result<Step, StorageError> {
-    let header = window.at(start, LONGEST_HEADER)?;
-    let Some((magic, rest)) = header.split_first_chunk::<4>() else { return Ok(Step::Cut) };
+/// What the header of a frame says.
+pub(super) enum Head {
+    /// Nothing of the file: so many bytes follow that mean something else.
+    Skippable { bytes: u32 },
+    /// Size when unpacked, where it is said; bytes of the header; whether a checksum is behind the last block.
+    Frame { size: Option<u64>, length: usize, checksum: bool },
+}
+
+/// Of the first bytes of a frame; `None`: they are cut off, or of no frame.
+pub(super) fn head(bytes: &[u8]) -> Option<Head> {
+    let (magic, rest) = bytes.split_first_chunk::<4>()?;
     let magic = u32::from_le_bytes(*magic);
     if magic & !0xf == SKIPPABLE_MAGIC {
-        let Some(size) = rest.first_chunk::<4>() else { return Ok(Step::Cut) };
-        let end = start.saturating_add(8).saturating_add(u64::from(u32::from_le_bytes(*size)));
-        return Ok(if end <= window.source.len() { Step::Skip { end } } else { Step::Cut });
+        return rest.first_chunk::<4>().map(|bytes| Head::Skippable { bytes: u32::from_le_bytes(*bytes) });
     }
     if magic != FRAME_MAGIC {
-        return Ok(Step::Cut);
+        return None;
     }
-    let Some(&descriptor) = rest.first() else { return Ok(Step::Cut) };
+    let &descriptor = rest.first()?;
     let single_segment = descriptor & 0x20 != 0;
     let window_bytes = usize::from(!single_segment);
     let dictionary_bytes = [0usize, 1, 2, 4][usize::from(descriptor & 3)];
@@ -93,20 +99,31 @@ fn frame_at(window: &mut Window<'_>, start: u64, most: u64) -> Result<Step, Stor
         2 => 4,
         _ => 8,
     };
-    if size_bytes == 0 {
-        return Ok(Step::Unsized);
-    }
     let before = 1 + window_bytes + dictionary_bytes;
-    let Some(field) = rest.get(before..before + size_bytes) else { return Ok(Step::Cut) };
+    let field = rest.get(before..before + size_bytes)?;
     let mut word = [0; 8];
     word[..size_bytes].copy_from_slice(field);
     let size = u64::from_le_bytes(word).saturating_add(if size_bytes == 2 { 256 } else { 0 });
-    if size > most {
-        return Ok(Step::Unsized);
-    }
-    let blocks = start.saturating_add((4 + before + size_bytes) as u64);
+    Some(Head::Frame {
+        size: (size_bytes > 0).then_some(size),
+        length: 4 + before + size_bytes,
+        checksum: descriptor & 4 != 0,
+    })
+}
+
+fn frame_at(window: &mut Window<'_>, start: u64, most: u64) -> Result<Step, StorageError> {
+    let (size, length, checksum) = match head(window.at(start, LONGEST_HEADER)?) {
+        None => return Ok(Step::Cut),
+        Some(Head::Skippable { bytes }) => {
+            let end = start.saturating_add(8).saturating_add(u64::from(bytes));
+            return Ok(if end <= window.source.len() { Step::Skip { end } } else { Step::Cut });
+        }
+        Some(Head::Frame { size: Some(size), length, checksum }) if size <= most => (size, length, checksum),
+        Some(Head::Frame { .. }) => return Ok(Step::Unsized),
+    };
+    let blocks = start.saturating_add(length as u64);
     let Some(mut end) = end_of_blocks(window, blocks)? else { return Ok(Step::Cut) };
-    if descriptor & 4 != 0 {
+    if checksum {
         end = end.saturating_add(4); // Content_Checksum
     }
     Ok(if end <= window.source.len() { Step::Frame { end, size } } else { Step::Cut })
