@@ -9,15 +9,15 @@ use biopsy_elf::{FileHeader, LittleEndian, Segment, bytes_of, file_header};
 use super::MadeImage;
 
 /// Where the file is.
-pub(super) const FILE: u64 = 0x10_0000;
+pub(crate) const FILE: u64 = 0x10_0000;
 /// Where its data is.
-pub(super) const DATA: u64 = 0x20_0000;
+pub(crate) const DATA: u64 = 0x20_0000;
 /// Lowest address of the stack.
-pub(super) const STACK: u64 = 0x7000_0000;
+pub(crate) const STACK: u64 = 0x7000_0000;
 
 /// Data that grows: words and texts with their addresses.
 #[derive(Debug, Default)]
-pub(super) struct Data {
+pub(crate) struct Data {
     bytes: Vec<u8>,
 }
 
@@ -28,19 +28,19 @@ impl Data {
     }
 
     /// Where the next words will be.
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.aligned()
     }
 
     /// Appends words and gives the address of the first.
-    pub(super) fn words(&mut self, words: &[u64]) -> u64 {
+    pub(crate) fn words(&mut self, words: &[u64]) -> u64 {
         let at = self.aligned();
         self.bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         at
     }
 
     /// Appends bytes and a zero, and gives their address.
-    pub(super) fn text(&mut self, text: &[u8]) -> u64 {
+    pub(crate) fn text(&mut self, text: &[u8]) -> u64 {
         let at = self.aligned();
         self.bytes.extend_from_slice(text);
         self.bytes.push(0);
@@ -48,14 +48,14 @@ impl Data {
     }
 
     /// Writes a word again.
-    pub(super) fn set(&mut self, address: u64, value: u64) {
+    pub(crate) fn set(&mut self, address: u64, value: u64) {
         let at = (address - DATA) as usize;
         self.bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
 }
 
 /// The image of a file that exports these symbols (name, address), with its data and room for a stack.
-pub(super) fn image(path: &[u8], symbols: &[(String, u64)], data: &Data, stack: u64) -> MadeImage {
+pub(crate) fn image(path: &[u8], symbols: &[(String, u64)], data: &Data, stack: u64) -> MadeImage {
     let file = file(symbols);
     let mappings = [
         (FILE, file.len(), false),

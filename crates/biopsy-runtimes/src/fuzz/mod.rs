@@ -4,7 +4,7 @@
 mod go_image;
 mod java_image;
 mod made_image;
-mod made_module;
+pub(crate) mod made_module;
 mod node_image;
 mod python_image;
 

@@ -56,25 +56,24 @@ impl Walker<'_> {
 
     /// All frames from `from` on, at most `most`; `stack` is the thread's.
     pub(super) fn walk(&self, from: Registers, running: bool, stack: &Range<u64>, most: usize) -> Walk {
-        let mut walk = Walk::default();
+        // Until its end is seen.
+        let mut walk = Walk { cut: true, ..Walk::default() };
         let mut at = from;
         let mut exact = running;
         for _ in 0..most.saturating_mul(STEPS) {
             if walk.frames.len() >= most {
-                walk.cut = true;
                 break;
             }
             let next = match self.step(&mut walk, at, exact) {
                 Step::Sender(next) => next,
-                Step::End => break,
-                Step::Lost => {
-                    walk.cut = true;
+                Step::End => {
+                    walk.cut = false;
                     break;
                 }
+                Step::Lost => break,
             };
             // Stacks grow down: whatever does not go up is not a caller, and a circle cannot be.
             if next.sp <= at.sp || !stack.contains(&next.sp) {
-                walk.cut = true;
                 break;
             }
             at = next;

@@ -264,3 +264,6 @@ fn mounted(vm: &Vm<'_>, object: u64, carrier: &Strand, frames: Vec<StrandFrame>)
     strand.frames = frames;
     strand
 }
+
+#[cfg(test)]
+mod tests;

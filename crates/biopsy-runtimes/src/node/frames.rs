@@ -42,25 +42,19 @@ pub(super) struct Walk {
 impl Objects<'_> {
     /// All frames from the frame pointer on, at most `most`. `pc`: the next instruction of that frame, where it is known.
     pub(super) fn walk(&self, start: u64, pc: Option<u64>, stack: &Range<u64>, most: usize) -> Walk {
-        let mut walk = Walk::default();
+        // Until its end is seen.
+        let mut walk = Walk { cut: true, ..Walk::default() };
         let (mut fp, mut pc) = (start, pc);
         for _ in 0..most.saturating_mul(STEPS) {
             if walk.frames.len() >= most {
-                walk.cut = true;
                 break;
             }
             let word = |offset: u64| self.memory.u64(fp.checked_sub(offset)?);
-            let (Some(marker), Some(caller)) = (word(8), word(0)) else {
-                walk.cut = true;
-                break;
-            };
+            let (Some(marker), Some(caller)) = (word(8), word(0)) else { break };
             let mut next = caller;
             if marker & 1 == 1 {
                 let function = word(16).and_then(|function| self.function(function));
-                let Some(function) = function else {
-                    walk.cut = true;
-                    break;
-                };
+                let Some(function) = function else { break };
                 let place = self.place(fp);
                 walk.optimized += usize::from(matches!(place, Place::Compiled) && function.script.is_some());
                 // Glue of promises and the like has neither a name nor a script; V8 does not show it either.
@@ -71,7 +65,10 @@ impl Objects<'_> {
                 // Native code called JavaScript here; it may itself have been called by JavaScript.
                 let before = word(BEFORE)
                     .filter(|before| *before > fp && is_exit(self.memory, &self.layout, *before, stack));
-                let Some(before) = before else { break };
+                let Some(before) = before else {
+                    walk.cut = false;
+                    break;
+                };
                 next = before;
             } else if self.layout.frames.builtins.contains(&(marker >> 1)) {
                 let target = fp.checked_add(TARGET).and_then(|at| self.memory.u64(at));
@@ -80,12 +77,10 @@ impl Objects<'_> {
                     walk.frames.push(self.frame(&function, &Place::Compiled, fp, pc));
                 }
             } else if marker >> 1 > self.layout.frames.most {
-                walk.cut = true;
                 break;
             }
             // Stacks grow down: whatever does not go up is not a caller, and a circle cannot be.
             if next <= fp || !stack.contains(&next) {
-                walk.cut = true;
                 break;
             }
             pc = self.memory.u64(fp.saturating_add(8));

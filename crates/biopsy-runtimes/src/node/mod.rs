@@ -176,3 +176,6 @@ fn strand(thread: &Thread, isolate: Isolate, registers: &GeneralRegisters, walk:
     strand.cut = walk.cut;
     strand
 }
+
+#[cfg(test)]
+mod tests;

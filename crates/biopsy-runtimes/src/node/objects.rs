@@ -82,8 +82,10 @@ fn assigned_to(before: &str) -> Option<String> {
 /// `async`, or with its one parameter, and may end as any expression does.
 fn is_function(head: &str, last: &str) -> bool {
     let is_arrow = head.split_once("=>").is_some_and(|(parameters, _)| {
-        let parameters = parameters.trim_end();
-        parameters.ends_with(')') || parameters.chars().all(|one| is_name(one) || one == ' ')
+        let parameters = parameters.trim();
+        let parameters = parameters.strip_prefix("async").unwrap_or(parameters).trim_start();
+        let in_parentheses = parameters.starts_with('(') && parameters.ends_with(')');
+        in_parentheses || parameters.chars().all(is_name)
     });
     match head.chars().next() {
         Some('(') => last == "}" || is_arrow,
@@ -296,7 +298,9 @@ impl<'m> Objects<'m> {
             self.units(source, from, most).map(|units| String::from_utf16_lossy(&units)).unwrap_or_default()
         };
         let written = |(start, end): &(usize, usize)| {
-            start < end && is_function(&text(*start, (end - start).min(HEAD)), text(*end - 1, 1).as_str())
+            // A scope does not say how long it is: numbers of what follows it in memory may be behind the end of the source.
+            let last = if start < end { text(*end - 1, 1) } else { String::new() };
+            !last.is_empty() && is_function(&text(*start, (end - start).min(HEAD)), &last)
         };
         let places = (first..first + SCOPE_WORDS).filter_map(|number| at(number).zip(at(number + 1)));
         places.into_iter().find(written)
@@ -385,6 +389,8 @@ mod tests {
             ("async seat=>book", "k", true),
             ("(a + b) * c", "c", false),
             ("return seats.map((one) ", "}", false),
+            ("const seat = (one) => book(one", ")", false),
+            ("list.map((one) => book(one", ")", false),
             ("{ a: 1 ", "}", false),
             ("", "", false),
         ] {
