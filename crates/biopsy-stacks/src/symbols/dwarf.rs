@@ -108,14 +108,15 @@ impl DebugInfo {
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let location = frame.location.as_ref().filter(|_| lines);
+            // The outermost is the function itself: it stays, whatever is between.
+            if found.functions.len() > MAX_INLINED {
+                found.functions.pop();
+            }
             found.functions.push((
                 name.map(|name| demangle(&name)),
                 location.and_then(|location| location.file).map(str::to_owned),
                 location.and_then(|location| location.line),
             ));
-            if found.functions.len() > MAX_INLINED {
-                break;
-            }
         }
         if !inlines && found.functions.len() > 1 {
             found.functions.drain(..found.functions.len() - 1);
@@ -199,7 +200,17 @@ mod tests {
         let found = nested(40, true).find(0x1010, true, false).functions;
         let names: Vec<&str> = found.iter().filter_map(|(name, ..)| name.as_deref()).collect();
         assert_eq!((names.len(), names[0], names[40]), (41, "in", "out"));
-        assert!(nested(256, true).find(0x1010, true, false).functions.len() > MAX_INLINED);
+        for depth in [MAX_INLINED, MAX_INLINED + 1, 256] {
+            let found = nested(depth, true).find(0x1010, true, false).functions;
+            assert_eq!(found.len(), MAX_INLINED + 1, "of {depth}");
+            assert_eq!(
+                found.last().and_then(|(name, ..)| name.as_deref()),
+                Some("out"),
+                "the function itself"
+            );
+            let outermost = nested(depth, true).find(0x1010, false, false).functions;
+            assert_eq!(outermost, found[MAX_INLINED..], "of {depth}, without inlined calls");
+        }
     }
 
     /// Its recursion needed 60 MB of stack.

@@ -150,3 +150,6 @@ fn is_unit_too_deep(unit: &Unit<Reader>) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests;

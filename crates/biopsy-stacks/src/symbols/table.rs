@@ -119,8 +119,9 @@ impl SymbolTable {
             let group = &self.entries[first..last];
             let reaching: Vec<&Entry> =
                 group.iter().filter(|entry| self.reaches(entry, svma, after)).take(ALIASES).collect();
-            if !reaching.is_empty() {
-                return self.best_name(&reaching);
+            // Only labels begin here: the function around them is meant.
+            if let Some(name) = self.best_name(&reaching) {
+                return Some(name);
             }
             last = first;
         }

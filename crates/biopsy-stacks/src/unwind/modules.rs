@@ -77,6 +77,9 @@ impl Modules {
 
     /// Cuts a range out. Mappings that reach over it keep what lies outside. Says whether anything was there.
     pub(crate) fn remove(&mut self, gone: Range<u64>) -> bool {
+        if gone.is_empty() {
+            return false;
+        }
         let first = self.sorted.partition_point(|module| module.range.end <= gone.start);
         let after = self.sorted.partition_point(|module| module.range.start < gone.end);
         if first >= after {

@@ -1,5 +1,7 @@
 //! The decoder against functions written out by hand, against the processor's rules followed step by step, and against chance.
 
+mod epilogues;
+
 use biopsy_model::Avma;
 use proptest::prelude::*;
 

@@ -1,5 +1,7 @@
 //! Unwind information put together by hand: what each instruction of it means, and that every way to it leads to the same.
 
+mod expressions;
+
 use gimli::BaseAddresses;
 use proptest::prelude::*;
 
