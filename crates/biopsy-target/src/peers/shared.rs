@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
 
-use crate::process::proc_root::{PIDS_OF_MACHINE, ProcRoot, ProcessDir, is_gone};
+use crate::process::proc_root::{self, ProcRoot, ProcessDir, is_gone};
 
 /// Bytes of a list of mappings.
 const MAPS: usize = 8 << 20;
@@ -74,7 +74,7 @@ impl Sharing {
 /// Whether the pids that we see are those of the machine.
 fn is_of_machine() -> bool {
     let own = std::fs::read_link("/proc/self/ns/pid");
-    own.is_ok_and(|own| own.as_os_str().as_bytes() == PIDS_OF_MACHINE)
+    own.is_ok_and(|own| proc_root::is_of_machine(own.as_os_str().as_bytes()))
 }
 
 /// The word at an address of a process; `None`: its memory there is its own.

@@ -2,11 +2,9 @@
 
 use biopsy_model::Pid;
 
-use crate::process::proc_root::ProcRoot;
+use crate::process::proc_root::{PIDS_OF_MACHINE, ProcRoot};
 
-/// Inode of the initial pid namespace (`PROC_PID_INIT_INO` in the kernel's `include/linux/proc_ns.h`).
-const INITIAL_PID: u64 = 0xEFFF_FFFC;
-/// Inode of the initial user namespace (`PROC_USER_INIT_INO`).
+/// Inode of the initial user namespace (`PROC_USER_INIT_INO` in the kernel's `include/linux/proc_ns.h`).
 const INITIAL_USER: u64 = 0xEFFF_FFFD;
 
 /// The initial namespaces that every usual container has its own of.
@@ -22,7 +20,7 @@ pub(super) fn is_outermost(root: &ProcRoot) -> bool {
 /// Whether we run in a pid namespace of our own, and so do not see the processes outside; `None`: cannot be told.
 #[must_use]
 pub fn is_own_pid_namespace(root: &ProcRoot) -> Option<bool> {
-    Some(root.myself().ok()?.inode("ns/pid")? != INITIAL_PID)
+    Some(root.myself().ok()?.inode("ns/pid")? != PIDS_OF_MACHINE)
 }
 
 /// Whether we run in a user namespace of our own: then our capabilities count for what is in it only.

@@ -13,8 +13,14 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 /// Most bytes read of a small `/proc` file. The kernel makes them of at most a few KiB.
 pub(crate) const SMALL: usize = 64 * 1024;
-/// `ns/pid` of a process that sees the pids of the machine (`PROC_PID_INIT_INO` of include/linux/proc_ns.h).
-pub(crate) const PIDS_OF_MACHINE: &[u8] = b"pid:[4026531836]";
+/// The pid namespace of the machine itself, by its inode (`PROC_PID_INIT_INO` of include/linux/proc_ns.h).
+pub(crate) const PIDS_OF_MACHINE: u64 = 0xEFFF_FFFC;
+
+/// Whether `ns/pid` of a process, which is a link to this, says that it sees the pids of the machine.
+pub(crate) fn is_of_machine(namespace: &[u8]) -> bool {
+    let number = namespace.strip_prefix(b"pid:[").and_then(|rest| rest.strip_suffix(b"]"));
+    number.and_then(|number| std::str::from_utf8(number).ok()?.parse().ok()) == Some(PIDS_OF_MACHINE)
+}
 
 /// Most files of a process are smaller.
 const USUAL: usize = 2048;
@@ -284,6 +290,16 @@ mod tests {
             assert!(matches!(of(errno), Ok(None)), "{errno}");
         }
         assert_eq!(found(Ok(1)).unwrap(), Some(1));
+    }
+
+    #[test]
+    fn the_machine_is_told_from_other_namespaces() {
+        assert!(is_of_machine(b"pid:[4026531836]"));
+        for other in
+            [&b"pid:[4026531837]"[..], b"pid:[4026531836", b"user:[4026531836]", b"pid:[]", b"", b"pid:[x]"]
+        {
+            assert!(!is_of_machine(other), "{}", String::from_utf8_lossy(other));
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use biopsy_runtimes::python::FrameWalk;
 use biopsy_sys::bpf::btf::Btf;
 use biopsy_sys::bpf::{Link, LoadError, Program, ProgramKind, RingBuf};
 use biopsy_sys::limits::LockedMemoryRoom;
+use biopsy_target::ProcRoot;
+use biopsy_target::preflight::namespace::is_own_pid_namespace;
 
 use super::allocations::{AllocationError, AllocationPrograms};
 use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_state};
@@ -325,10 +327,9 @@ fn task_layout(btf: &Btf) -> Result<TaskLayout, KernelError> {
     })
 }
 
-/// The kernel part sees the ids of the initial pid namespace (`PROC_PID_INIT_INO` in include/linux/proc_ns.h).
+/// The kernel part sees the ids of the initial pid namespace.
 fn in_initial_pid_namespace() -> bool {
-    const INITIAL: &str = "pid:[4026531836]";
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == INITIAL)
+    is_own_pid_namespace(&ProcRoot::live()) == Some(false)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use biopsy_model::Pid;
 
-use crate::process::proc_root::{PIDS_OF_MACHINE, ProcRoot, ProcessDir, SMALL};
+use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL, is_of_machine};
 use crate::process::seen::Seen;
 use crate::process::stat::Stat;
 use crate::process::status::Status;
@@ -46,7 +46,7 @@ pub(super) fn takes_orphans(root: &ProcRoot, seen: &Seen) -> bool {
     }
     // What the kernel itself started as its first process is an init: without one, every daemon that was ever started would be a zombie.
     // What the kernel itself started as its first process is an init: without one, every daemon that was ever started would be a zombie.
-    namespace == PIDS_OF_MACHINE || first_of(root, seen, &namespace).is_some_and(|first| is_known(&first))
+    is_of_machine(&namespace) || first_of(root, seen, &namespace).is_some_and(|first| is_known(&first))
 }
 
 fn is_first(process: &ProcessDir) -> bool {
