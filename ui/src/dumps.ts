@@ -1,6 +1,7 @@
 // Dumps: the memory of processes at one moment.
 
-import type { Dump, Managed, Queue, Whole } from './data';
+import type { Whole } from './data';
+import type { Dump, Managed, Queue } from './dump-data';
 import { h, marked, section, svg, type Child } from './dom';
 import { bytes, count, counted, ns, share } from './format';
 import { draw, pictures } from './graph';

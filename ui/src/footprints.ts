@@ -1,6 +1,7 @@
 // Where the memory of a process went: by kind, then what its allocators hold.
 
-import type { Allocator, Footprint, Whole } from './data';
+import type { Whole } from './data';
+import type { Allocator, Footprint } from './heap-data';
 import { h, section, type Child } from './dom';
 import { bytes, count, counted, seconds } from './format';
 import { table } from './table';

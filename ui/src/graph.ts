@@ -1,6 +1,6 @@
 // Who waits for whom, as pictures: circles of waits on the right, those who wait behind them to the left.
 
-import type { Dump } from './data';
+import type { Dump } from './dump-data';
 import { h, svg } from './dom';
 import { count } from './format';
 

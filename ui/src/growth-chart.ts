@@ -1,7 +1,8 @@
 // What is alive, and what the holders that grew most keep, over the snapshots: on the time axis of the recording, where there is one.
 
 import { ChartView } from './chart';
-import { isRecorded, type Chart, type Growth, type Page, type Whole } from './data';
+import { isRecorded, type Chart, type Page, type Whole } from './data';
+import type { Growth } from './heap-data';
 import { h, onWidth } from './dom';
 import { Axis } from './time';
 

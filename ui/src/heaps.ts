@@ -1,6 +1,7 @@
 // Heaps: what they hold by type, who holds it, and what grew.
 
-import type { Growth, Heap, InspectionRow, Whole } from './data';
+import type { Whole } from './data';
+import type { Growth, Heap, InspectionRow } from './heap-data';
 import { h, section, type Child } from './dom';
 import { bytes, count, seconds } from './format';
 import { growthChart } from './growth-chart';

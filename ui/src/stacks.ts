@@ -1,6 +1,6 @@
 // Groups of equal stacks of a dump, with a search in them.
 
-import type { Dump, Frame, StackGroup } from './data';
+import type { Dump, Frame, StackGroup } from './dump-data';
 import { h, marked, type Child } from './dom';
 import { count, counted } from './format';
 import { flash } from './links';

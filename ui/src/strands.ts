@@ -1,6 +1,6 @@
 // Goroutines, and threads and tasks of Python, Java, JavaScript: equal ones together.
 
-import type { LanguageRuntime, StrandFrame } from './data';
+import type { LanguageRuntime, StrandFrame } from './dump-data';
 import { h, type Child } from './dom';
 import { count, counted } from './format';
 

@@ -1,6 +1,6 @@
 // The tree of holders as areas: each as large as what lives because of it, those that it holds inside of it. One click shows one alone.
 
-import type { Held } from './data';
+import type { Held } from './heap-data';
 import { h, onWidth, svg } from './dom';
 import { bytes, count, share } from './format';
 
