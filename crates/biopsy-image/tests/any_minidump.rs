@@ -7,6 +7,9 @@ use proptest::prelude::*;
 
 const FIRST: u64 = 0x10_0000;
 
+/// A thread: its number, three registers, its name.
+type Shown = (u32, Option<(u64, u64, u64)>, Option<String>);
+
 #[derive(Clone, Debug)]
 struct Shape {
     windows: bool,
@@ -118,7 +121,7 @@ proptest! {
         let opened = opened(bytes)?;
         prop_assert!(opened.warnings.is_empty(), "{:?}", opened.warnings);
         let image = &*opened.image;
-        let threads: Vec<(u32, Option<(u64, u64, u64)>, Option<String>)> = image
+        let threads: Vec<Shown> = image
             .threads()
             .iter()
             .map(|one| {

@@ -52,7 +52,7 @@ fn read_all(image: &dyn Image, bytes: &[u8], head: usize) -> Result<Vec<bool>, T
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn damage_stays_in_its_frame(
@@ -142,5 +142,26 @@ fn frames_that_are_other_than_their_table_says() {
         for (offset, read) in read.into_iter().enumerate() {
             assert_eq!(read, !damaged.contains(&(head + offset)), "at {offset}, {swap}");
         }
+    }
+}
+
+/// One frame in the middle that is said to hold nothing, less or more: what is behind it stays where it is.
+#[test]
+fn a_size_that_is_not_the_frames_own_moves_nothing() {
+    let (bytes, head) = core();
+    let all = frames(&seekable_zstd(&bytes, 1_000, true));
+    for size in [0_u32, 1, 999, 1_001, u32::MAX] {
+        let mut packed = seekable_zstd(&bytes, 1_000, true);
+        let table = packed.len() - 9 - all.len() * 12;
+        let at = table + (all.len() - 3) * 12 + 4;
+        packed[at..at + 4].copy_from_slice(&size.to_le_bytes());
+        let opened = open_bytes("core", packed, &Limits::default()).unwrap_or_else(|error| panic!("{error}"));
+        let read = read_all(&*opened.image, &bytes, head).unwrap_or_else(|error| panic!("{error}"));
+        assert!(read.iter().all(|read| *read), "{size}");
+        assert!(
+            opened.warnings.iter().all(|warning| warning.code != "dump.truncated"),
+            "{:?}",
+            opened.warnings
+        );
     }
 }
