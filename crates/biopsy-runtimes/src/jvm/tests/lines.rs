@@ -15,7 +15,11 @@ proptest! {
         form in forms(),
         rows in prop::collection::vec((0..4_000_i32, 1..70_000_i32), 0..20),
         asked in 0..4_100_u32,
+        of_a_row in prop::option::of(any::<prop::sample::Index>()),
     ) {
+        // As often as not the very place of a row.
+        let row = of_a_row.and_then(|row| rows.get(row.index(rows.len().max(1))));
+        let asked = row.map_or(asked, |(code, _)| *code as u32);
         let mut made = Made::new(false, form);
         let class = made.class("Main", &["work", "Main.java"]);
         let method = made.method(class, 1, 5_000, Some(&line_table(&rows, form)), 0);
@@ -67,10 +71,13 @@ fn a_method_says_what_it_is() {
     });
 }
 
+/// What is done to a method and what it is made of.
+type Change = fn(&mut Made, u64, u64);
+
 #[test]
 fn what_leads_to_no_names_is_no_method() {
     // Each is one word, or half of one, of a method that is read as it is.
-    let broken: [(&str, fn(&mut Made, u64, u64)); 9] = [
+    let broken: [(&str, Change); 9] = [
         ("its constants are nowhere", |made, method, _| made.image.word(method + 8, 0x10)),
         ("nor the pool", |made, _, constant| made.image.word(constant, u64::MAX)),
         ("no name", |made, _, constant| made.image.put(constant + 12, &[0, 0])),

@@ -213,7 +213,13 @@ fn an_entry_leads_to_an_exit_above_it_or_to_nothing() {
         let walk = walk(&made, 100);
         assert_eq!((walk.frames.len(), walk.cut), (frames, false), "{before:#x}");
     }
+    // An exit, but one that is further in.
     let mut made = made();
+    stack(&mut made, &[Kind::Builtin, Kind::EntryAndExit, Kind::Builtin]);
+    made.heap.image.word(fp_of(1) - 64, fp_of(0));
+    let found = walk(&made, 100);
+    assert_eq!((found.frames.len(), found.cut), (1, false));
+    let mut made = self::made();
     stack(&mut made, &[Kind::Compiled]);
     made.heap.image.word(fp_of(0) - 8, EXIT << 1);
     let walk = walk(&made, 100);
