@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use biopsy_model::{Avma, FileOffset};
-use biopsy_stacks::elf::ElfCache;
+use biopsy_elf::testing::ElfBuilder;
+use biopsy_model::{Avma, FileOffset, Svma};
+use biopsy_stacks::elf::{ElfCache, ElfFile, Limits};
 use biopsy_stacks::symbols::{Options, Symbolizer};
 use biopsy_stacks::unwind::{ExecutableMapping, ProcessUnwinder};
 use proptest::prelude::*;
@@ -123,4 +124,35 @@ fn a_kernel_that_hides_its_addresses_is_told_from_one_without_symbols() {
         assert_eq!(told.len(), problems, "{text}: {told:?}");
         assert!(told.iter().all(|problem| problem.hint().is_some_and(|hint| hint.contains("kptr_restrict"))));
     }
+}
+
+/// What is left of a mapping when its middle goes is the same file at the same addresses; an offset that the file does not have is none of it.
+#[test]
+fn pieces_of_a_file_keep_their_addresses() {
+    let mut made = ElfBuilder::new(0x40_0000);
+    made.append(&[0x90; 0x4000]);
+    let file = Arc::new(ElfFile::from_bytes("made", made.build(), &Limits::default()).expect("a file"));
+    let mapping = |offset| ExecutableMapping {
+        start: Avma(0x7000_0000),
+        end: Avma(0x7000_4000),
+        file_offset: FileOffset(offset),
+        tag: 5,
+    };
+    let mut unwinder = ProcessUnwinder::new();
+    unwinder.add_module(&mapping(0), Some(Arc::clone(&file)));
+    unwinder.remove(Avma(0x7000_1000), Avma(0x7000_2000));
+    for (at, svma) in [
+        (0, Some(0x40_0000)),
+        (0xfff, Some(0x40_0fff)),
+        (0x1000, None),
+        (0x2000, Some(0x40_2000)),
+        (0x3fff, Some(0x40_3fff)),
+    ] {
+        let found =
+            unwinder.find(Avma(0x7000_0000 + at)).and_then(|module| module.svma(Avma(0x7000_0000 + at)));
+        assert_eq!(found, svma.map(Svma), "{at:#x}");
+    }
+    unwinder.add_module(&mapping(1 << 30), Some(file));
+    let found = unwinder.find(Avma(0x7000_1000)).expect("it is mapped");
+    assert!(found.file().is_none() && found.svma(Avma(0x7000_1000)).is_none());
 }

@@ -3,8 +3,13 @@
 
 #![cfg(target_arch = "x86_64")]
 
+use std::sync::Arc;
+
+use biopsy_elf::raw::{SHF_ALLOC, SHF_EXECINSTR, SHT_PROGBITS};
+use biopsy_elf::testing::ElfBuilder;
 use biopsy_model::stack::StackEnd;
 use biopsy_model::{Avma, FileOffset};
+use biopsy_stacks::elf::{ElfFile, Limits};
 use biopsy_stacks::unwind::{
     CompiledCode, CompiledRule, ExecutableMapping, FoundBy, FrameRule, LOST, ProcessUnwinder, StackMemory,
     UNCHANGED, Unwound, UserRegisters, WalkedFrame,
@@ -94,6 +99,76 @@ impl Frame {
         }
         CompiledRule::Frame(rule)
     }
+}
+
+/// DWARF numbers of the registers that a function gives back.
+const DWARF: [u8; 6] = [3, 6, 12, 13, 14, 15];
+
+impl Frame {
+    /// The same as instructions of unwind information; `None`: compilers write no such code.
+    fn instructions(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        match self {
+            Self::Fixed { words, saved } => {
+                // DW_CFA_def_cfa_offset, DW_CFA_offset (in words downwards), DW_CFA_undefined.
+                out.push(0x0e);
+                uleb(&mut out, 8 + 8 * words);
+                for (register, place) in saved {
+                    match place {
+                        Some(place) => out.extend([0x80 | DWARF[*register], *place as u8 + 2]),
+                        None => out.extend([0x07, DWARF[*register]]),
+                    }
+                }
+            }
+            Self::Pointer { saved, .. } => {
+                // DW_CFA_def_cfa: the frame is at rbp + 16, rbp two words below it.
+                out.extend([0x0c, 6, 16, 0x80 | 6, 2]);
+                saved
+                    .iter()
+                    .for_each(|(register, place)| out.extend([0x80 | DWARF[*register], *place as u8 + 3]));
+            }
+            Self::Bare => {}
+            Self::Linked { .. } | Self::Stub { .. } => return None,
+        }
+        Some(out)
+    }
+}
+
+fn uleb(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A file with these functions from `CODE` on, and what its unwind information says of them.
+fn file(functions: &[Frame]) -> (Arc<ElfFile>, ExecutableMapping) {
+    let record = |id: u32, contents: &[u8]| {
+        let mut bytes = [&id.to_le_bytes()[..], contents].concat();
+        bytes.resize(bytes.len().next_multiple_of(8) + 4, 0);
+        [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat()
+    };
+    // Version, "zR", alignments 1 and -8, column 16, absolute addresses; the frame is at rsp + 8, the return address below it.
+    let mut section = record(0, b"\x01zR\0\x01\x78\x10\x01\0\x0c\x07\x08\x90\x01");
+    for (number, function) in (0..).zip(functions) {
+        let place = [CODE + number * FUNCTION, FUNCTION].map(u64::to_le_bytes).concat();
+        let instructions = function.instructions().expect("unwind information can say it");
+        let to_common = section.len() as u32 + 4;
+        section.extend(record(to_common, &[place.as_slice(), &[0], &instructions].concat()));
+    }
+    section.extend([0; 4]);
+    // So that the code is where it is to be.
+    let head = ElfBuilder::new(0).append(&[]);
+    let code = vec![0x90; functions.len() * FUNCTION as usize];
+    let bytes = ElfBuilder::new(CODE - head)
+        .section(".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0, &code)
+        .section(".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0, &section)
+        .build();
+    let end = CODE - head + bytes.len() as u64;
+    let mapping =
+        ExecutableMapping { start: Avma(CODE - head), end: Avma(end), file_offset: FileOffset(0), tag: 0 };
+    (Arc::new(ElfFile::from_bytes("made", bytes, &Limits::default()).expect("a file")), mapping)
 }
 
 /// Functions, one behind the other.
@@ -226,11 +301,25 @@ fn bytes(thread: &Thread) -> Vec<u8> {
 }
 
 fn walk(functions: &[Frame], thread: &Thread, ip: u64, stack: &[u8]) -> (Vec<WalkedFrame>, Unwound) {
+    walk_with(&mut compiled(functions), thread, ip, stack)
+}
+
+/// Who knows the functions as code that a runtime compiled.
+fn compiled(functions: &[Frame]) -> ProcessUnwinder {
     let mut unwinder = ProcessUnwinder::new();
     let end = CODE + functions.len() as u64 * FUNCTION;
     let mapping = ExecutableMapping { start: Avma(CODE), end: Avma(end), file_offset: FileOffset(0), tag: 0 };
     unwinder.add_module(&mapping, None);
     unwinder.set_compiled(Some(Box::new(Known(functions.to_vec()))));
+    unwinder
+}
+
+fn walk_with(
+    unwinder: &mut ProcessUnwinder,
+    thread: &Thread,
+    ip: u64,
+    stack: &[u8],
+) -> (Vec<WalkedFrame>, Unwound) {
     let [rbx, fp, r12, r13, r14, r15] = thread.registers;
     let registers = UserRegisters { ip, sp: thread.sp(), fp, saved: Some([rbx, r12, r13, r14, r15]) };
     let mut frames = Vec::new();
@@ -266,6 +355,21 @@ proptest! {
         let by_pointer = expected.iter().filter(|frame| frame.found == FoundBy::FramePointer).count();
         // The root's own caller may have been found so too, and is no frame.
         prop_assert_eq!(unwound.by_frame_pointer as usize, by_pointer);
+    }
+
+    /// The same functions in a file, by its unwind information, whose rules are kept from one walk to the next.
+    #[test]
+    fn a_file_says_the_same_as_a_runtime((mut functions, calls, scratch) in programs()) {
+        functions.iter_mut().filter(|one| one.instructions().is_none()).for_each(|one| *one = Frame::Bare);
+        let (thread, expected) = thread(&functions, &calls, scratch);
+        let (file, mapping) = file(&functions);
+        let mut unwinder = ProcessUnwinder::new();
+        unwinder.add_module(&mapping, Some(file));
+        for _ in 0..2 {
+            let (found, unwound) = walk_with(&mut unwinder, &thread, expected[0].ip.0, &bytes(&thread));
+            prop_assert_eq!(&found, &expected, "{:?} of {:?}", calls, functions);
+            prop_assert_eq!((unwound.end, unwound.by_frame_pointer), (StackEnd::Root, 0));
+        }
     }
 
     /// A copy up to what was needed unwinds the same stack; a shorter one says that it was too short, and is right so far.
