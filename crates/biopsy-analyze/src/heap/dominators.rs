@@ -1,13 +1,13 @@
 //! Dominators: who alone keeps an object alive. What an object dominates goes when it goes, so the bytes of that are what it retains.
 //!
 //! ```text
-//! Graph ─► Walk (numbers, parents) ─┬─► Predecessors ─► semidominators ─► direct dominators ─► retained bytes
+//! Graph ─► Walk ─► numbers, parents, Predecessors ─► semidominators ─► direct dominators ─► retained bytes
 //! ```
 //!
 //! O(references · log objects) for any graph, cycles and chains of 10^7 among them, without recursion. Words on stacks may be left over, and
 //! come and go: they count as roots only of what nothing else leads to. Nodes of lists that are linked both ways are held by the list's
-//! owner, and not by each other; what hangs on several words of one variable is the variable's. All tables are arrays of 32-bit numbers: at most 28 bytes for each object and 12 for each
-//! reference while it works, 20 for each object afterwards.
+//! owner, and not by each other; what hangs on several words of one variable is the variable's. All tables are arrays of 32-bit numbers: at most 28 bytes for each object and 16 for each
+//! reference while it works, 28 for each object afterwards.
 
 mod before;
 mod immediate;
@@ -18,9 +18,8 @@ mod walk;
 
 use std::io;
 
-use biopsy_dotnet::graph::{Graph, ObjectIndex, Root};
+use biopsy_dotnet::graph::{Bits, Graph, ObjectIndex, Root, TypeIndex};
 
-use before::Predecessors;
 use immediate::{STEPS, immediate, semidominators};
 pub(super) use lists::Held as HeldInList;
 use lists::Lists;
@@ -40,12 +39,40 @@ pub struct Dominators {
     dominators: Vec<u32>,
     /// Bytes that would go with it, by number.
     retained: Vec<u64>,
+    /// Type and size of each, by number.
+    owns: Vec<Own>,
     /// Lists whose owners hold their nodes.
     lists: Lists,
     /// From this number on nothing but words on stacks leads to objects.
     uncertain: u32,
     /// What a variable holds by several words together, by number.
     of_variables: Vec<(u32, Root)>,
+}
+
+/// What an object is by itself.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    of: TypeIndex,
+    size: u32,
+}
+
+/// The size is asked of the graph.
+const LARGE: u32 = u32::MAX;
+
+impl Default for Own {
+    fn default() -> Self {
+        Self { of: TypeIndex(u32::MAX), size: 0 }
+    }
+}
+
+impl Own {
+    #[inline]
+    fn size(self, graph: &Graph, object: u32) -> u64 {
+        match self.size {
+            LARGE => graph.type_and_size(ObjectIndex(object)).map_or(0, |(_, size)| size),
+            size => size.into(),
+        }
+    }
 }
 
 impl Dominators {
@@ -68,36 +95,33 @@ impl Dominators {
         let mut walk = Walk::new(graph, &lists, &variables);
         walk.start_at_variables(of_data)?;
         walk.start_at(certain)?;
-        let certain = walk.objects.len() as u32;
+        walk.before.uncertain_from_here();
         walk.start_at_variables(of_stacks)?;
         walk.start_at(stacks)?;
-        let Walk { objects, numbers, parents, of_variables, .. } = walk;
-        let places = (variables, of_variables);
-        let before = Predecessors::of(graph, &lists, &first, &places, &numbers, certain)?;
-        let semi = semidominators(&parents, &objects, &before);
-        drop(before);
+        let numbers = walk.numbers();
+        let Walk { objects, parents, of_variables, mut before, .. } = walk;
+        before.add_roots(graph, &first, &variables, &numbers);
+        drop(first);
+        let uncertain = before.uncertain();
+        let semi = semidominators(&parents, before)?;
         let dominators = immediate(parents, &semi, steps);
         drop(semi);
-        let mut retained = vec![0_u64; objects.len()];
-        for (object, number) in numbers.iter().enumerate().filter(|(_, number)| **number != 0) {
-            let of = graph.type_and_size(ObjectIndex(object as u32));
-            retained[*number as usize] = of.map_or(0, |(_, size)| size);
+        // In the order of objects: on the way through numbers types and sizes would be looked for out of order.
+        let mut owns = vec![Own::default(); objects.len()];
+        for ((of, size), number) in graph.types_and_sizes().zip(&numbers).filter(|(_, number)| **number != 0)
+        {
+            owns[*number as usize] = Own { of, size: u32::try_from(size).unwrap_or(LARGE) };
         }
+        let mut retained: Vec<u64> = Vec::with_capacity(objects.len());
+        retained.extend(owns.iter().zip(&objects).map(|(own, object)| own.size(graph, *object)));
         for number in (1..retained.len()).rev() {
             let own = retained[number];
             let above = &mut retained[dominators[number] as usize];
             *above = above.saturating_add(own);
         }
-        let mut found = Self {
-            objects,
-            numbers,
-            dominators,
-            retained,
-            lists,
-            uncertain: certain,
-            of_variables: Vec::new(),
-        };
-        found.take_out(&places.0, &places.1);
+        let mut found =
+            Self { objects, numbers, dominators, retained, owns, lists, uncertain, of_variables: Vec::new() };
+        found.take_out(&variables, &of_variables);
         Ok(found)
     }
 
@@ -125,10 +149,12 @@ impl Dominators {
             self.dominators[to] = if variable.is_some() { 0 } else { new[above as usize] };
             self.objects[to] = self.objects[number];
             self.retained[to] = self.retained[number];
+            self.owns[to] = self.owns[number];
         }
         self.objects.truncate(left as usize);
         self.dominators.truncate(left as usize);
         self.retained.truncate(left as usize);
+        self.owns.truncate(left as usize);
         for number in &mut self.numbers {
             *number = new[*number as usize];
         }
@@ -170,6 +196,28 @@ impl Dominators {
     #[inline]
     pub fn retained(&self, number: u32) -> u64 {
         self.retained.get(number as usize).copied().unwrap_or(0)
+    }
+
+    /// The type of the object of a number.
+    #[inline]
+    pub(super) fn type_of(&self, number: u32) -> TypeIndex {
+        self.owns.get(number as usize).map_or(TypeIndex(u32::MAX), |own| own.of)
+    }
+
+    /// Its size, without what it dominates.
+    #[inline]
+    pub(super) fn own_bytes(&self, graph: &Graph, number: u32) -> u64 {
+        let own = self.owns.get(number as usize).copied().unwrap_or_default();
+        own.size(graph, self.objects.get(number as usize).copied().unwrap_or(NONE))
+    }
+
+    /// Which numbers dominate others.
+    pub(super) fn that_dominate(&self) -> Bits {
+        let mut found = Bits::new(self.dominators.len());
+        for above in self.dominators.iter().skip(1) {
+            found.insert(*above as usize);
+        }
+        found
     }
 
     /// Whether nothing but words on stacks leads to the object of a number.

@@ -88,10 +88,12 @@ impl HolderTree {
     fn find_ways(&mut self, graph: &Graph, shared: &str) -> io::Result<()> {
         let least = self.nodes.first().map_or(0, |top| top.retained) / TOLD_WAYS;
         let wanted = |node: &HolderNode| node.parent == 0 && node.via == shared && node.retained > least;
-        if !self.nodes.iter().any(wanted) {
+        let examples: Vec<ObjectIndex> =
+            self.nodes.iter().filter(|node| wanted(node)).filter_map(|node| node.example).collect();
+        if examples.is_empty() {
             return Ok(());
         }
-        let ways = Ways::of(graph)?;
+        let ways = Ways::to_these(graph, &examples)?;
         for node in self.nodes.iter_mut().filter(|node| wanted(node)) {
             if let Some(example) = node.example {
                 node.one_way = ways.to(example)?.unwrap_or_default();
@@ -139,9 +141,13 @@ fn vias(graph: &Graph, dominators: &Dominators, names: &mut Names<'_>) -> io::Re
             via[number as usize] = shared;
         }
     }
-    // By object: what refers to each other mostly lies near.
+    // By object: what refers to each other mostly lies near. Of most it need not be asked what they refer to: they dominate nothing.
+    let dominates = dominators.that_dominate();
     for index in (0..graph.len() as u32).map(ObjectIndex) {
         let Some(number) = dominators.number(index) else { continue };
+        if !dominates.contains(number as usize) {
+            continue;
+        }
         let Some((of, _)) = graph.type_and_size(index) else { continue };
         let is_array = arrays.get(of.0 as usize).is_some_and(|is| *is);
         graph.for_each_numbered_reference(index, &mut buffer, |reference, target| {
@@ -187,7 +193,7 @@ fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>)
     let mut is_cut = false;
     // Dominators have lower numbers.
     for number in 1..dominators.len() as u32 {
-        let Some((of, size)) = graph.type_and_size(dominators.object(number)) else { continue };
+        let (of, size) = (dominators.type_of(number), dominators.own_bytes(graph, number));
         let (row, above) = (names.row(of), of_number[dominators.dominator(number) as usize]);
         let folded = folded(&places, above, row);
         let node = folded.unwrap_or_else(|| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use biopsy_dotnet::graph::{Graph, ObjectIndex, Totals, TypeIndex};
+use biopsy_dotnet::graph::{Graph, Totals, TypeIndex};
 use biopsy_model::heap::HeapFacts;
 
 use super::dominators::Dominators;
@@ -56,14 +56,7 @@ impl Held {
 /// Bytes that live because of the objects of each type: of those that are below no other of the same type.
 fn retained_by_row(graph: &Graph, dominators: &Dominators) -> Vec<u64> {
     let names = Names::of(graph);
-    // By number once, in the order of objects: on the way down and up again it would be looked for out of order.
-    let mut rows = vec![0_u32; dominators.len()];
-    for object in (0..graph.len() as u32).map(ObjectIndex) {
-        if let Some((number, (of, _))) = dominators.number(object).zip(graph.type_and_size(object)) {
-            rows[number as usize] = names.row(of);
-        }
-    }
-    let row = |number: u32| rows[number as usize] as usize;
+    let row = |number: u32| names.row(dominators.type_of(number)) as usize;
     let mut state = (vec![0_u64; names.rows()], vec![0_u32; names.rows()]);
     dominators.visit(
         &mut state,

@@ -31,6 +31,7 @@ impl Edges {
     }
 
     /// The targets from `first` to before `end`; read into `buffer` if they are on disk.
+    #[inline]
     pub(crate) fn get<'a>(
         &'a self,
         first: usize,

@@ -28,6 +28,8 @@ pub struct Graph {
     pub(crate) roots: Vec<Root>,
     /// Objects that keep others alive without a reference, by a dependent handle: key and value, by key.
     pub(crate) dependents: Vec<(ObjectIndex, ObjectIndex)>,
+    /// Which objects are such keys; empty: none.
+    keys: Bits,
     pub(crate) live: Option<Bits>,
     /// Type and number of the static field at each address.
     statics: FxHashMap<Avma, (u32, u32)>,
@@ -129,6 +131,10 @@ impl Graph {
     pub fn set_roots(&mut self, roots: Vec<Root>, mut dependents: Vec<(ObjectIndex, ObjectIndex)>) {
         dependents.sort_unstable();
         dependents.dedup();
+        self.keys = Bits::new(if dependents.is_empty() { 0 } else { self.len() });
+        for (key, _) in &dependents {
+            self.keys.insert(key.0 as usize);
+        }
         self.roots = roots;
         self.dependents = dependents;
         self.live = None;
@@ -196,6 +202,14 @@ impl Graph {
         Some((TypeIndex(*span.types.get(number as usize)?), span.size(number)))
     }
 
+    /// Type and size of all objects, by number.
+    pub fn types_and_sizes(&self) -> impl Iterator<Item = (TypeIndex, u64)> + '_ {
+        self.spans.iter().flat_map(|span| {
+            let numbered = span.types.iter().zip(0_u32..);
+            numbered.map(|(of, number)| (TypeIndex(*of), span.size(number)))
+        })
+    }
+
     /// All objects, by address, free space included.
     pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
         self.spans.iter().flat_map(|span| {
@@ -221,6 +235,37 @@ impl Graph {
         mut each: impl FnMut(ObjectIndex),
     ) -> io::Result<()> {
         self.for_each_target(index, buffer, |target| target.into_iter().for_each(&mut each))
+    }
+
+    /// Where the references of each object begin among those of its span, by number: for walks out of order, that keep it beside what they
+    /// know of the object.
+    pub fn reference_starts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.spans
+            .iter()
+            .flat_map(|span| (0..span.len() as u32).map(|number| span.edge_range(number).0 as u32))
+    }
+
+    /// The same as [`Graph::for_each_reference`], with what [`Graph::reference_starts`] gave for the object and for the next one.
+    ///
+    /// # Errors
+    /// As [`Graph::for_each_reference`].
+    #[inline]
+    pub fn for_each_reference_from(
+        &self,
+        index: ObjectIndex,
+        (first, next): (u32, u32),
+        buffer: &mut Vec<u32>,
+        mut each: impl FnMut(ObjectIndex),
+    ) -> io::Result<()> {
+        let Some((span, number)) = self.span_of(index) else { return Ok(()) };
+        let is_last = number as usize + 1 == span.len();
+        let end = if is_last { span.edges.len() } else { next as usize };
+        for target in span.edges.get(first as usize, end, buffer)? {
+            if !matches!(*target, EMPTY | NO_OBJECT) {
+                each(ObjectIndex(*target));
+            }
+        }
+        Ok(())
     }
 
     /// The same with references that lead to no object, as `None`.
@@ -300,7 +345,11 @@ impl Graph {
     }
 
     /// Calls `each` with what the object keeps alive as the key of dependent handles.
+    #[inline]
     pub fn for_each_dependent(&self, key: ObjectIndex, each: impl FnMut(ObjectIndex)) {
+        if !self.keys.contains(key.0 as usize) {
+            return;
+        }
         let first = self.dependents.partition_point(|(of, _)| *of < key);
         let of_key = self.dependents.iter().skip(first).take_while(|(of, _)| *of == key);
         of_key.map(|(_, value)| *value).for_each(each);

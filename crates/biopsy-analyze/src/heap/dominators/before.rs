@@ -1,111 +1,132 @@
-//! Who refers to each object, as far as it matters for dominators.
+//! Who refers to each number, as far as it matters for dominators.
 //!
-//! In a depth-first walk what has a lower number and refers to an object is above it in the tree: of these only the lowest matters. A table
-//! is needed of those with higher numbers alone. It is kept by object, in whose order it is made: what refers to each other mostly lies near.
+//! In a depth-first walk what has a lower number and refers to an object is above it in the tree: of these only the lowest matters. All others
+//! refer to what was met before: the walk knows both numbers when it sees the reference. They are kept by part of the numbers that are
+//! referred to, and put in order part by part, so that neither leaves the cache.
 
 use std::io;
 
 use biopsy_dotnet::graph::{Graph, ObjectIndex};
 
-use super::lists::Lists;
 use super::roots::{NONE, Roots, is_on_stack};
 use super::variables::Variables;
 
-/// What is known of those that refer to an object.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    /// Where those with higher numbers begin; they end where those of the next object do.
-    start: u32,
-    /// The lowest number of all; 0: a root.
-    lowest: u32,
+/// Numbers of a part, as a power of two; small enough in tests that their graphs have several.
+const PART: u32 = if cfg!(test) { 3 } else { 16 };
+
+/// Who refers to each number.
+pub(super) struct Predecessors {
+    /// The lowest number that refers to each; 0: a root.
+    lowest: Vec<u32>,
+    /// To which number, from which higher one: by part of the former.
+    higher: Vec<Vec<(u32, u32)>>,
+    /// From this number on nothing but words on stacks leads to objects: they hold none of the others.
+    uncertain: u32,
 }
 
-/// Who refers to each, by object.
-pub(super) struct Predecessors {
-    places: Vec<Place>,
+/// Who refers to the numbers of one part from higher ones.
+#[derive(Default)]
+pub(super) struct Part {
+    /// Where those of each begin; they end where those of the next do.
+    starts: Vec<u32>,
     all: Vec<u32>,
 }
 
-impl Predecessors {
-    /// `places`: variables with their numbers. Numbers from `uncertain` on are of objects that only words on stacks lead to: they hold none of the others.
-    pub(super) fn of(
-        graph: &Graph,
-        lists: &Lists,
-        first: &Roots,
-        (variables, of_variables): &(Variables, Vec<u32>),
-        numbers: &[u32],
-        uncertain: u32,
-    ) -> io::Result<Self> {
-        let mut places = vec![Place { start: 0, lowest: NONE }; numbers.len() + 1];
-        let frozen = first.iter().filter(|(_, root)| root.is_none()).map(|(object, _)| *object);
-        let alone = graph.roots().iter().filter(|root| !variables.has(root)).filter(|root| {
-            let number = numbers.get(root.object.0 as usize);
-            number.is_some_and(|number| !is_on_stack(Some(root)) || *number >= uncertain)
-        });
-        for object in frozen.chain(alone.map(|root| root.object)) {
-            places[object.0 as usize].lowest = 0;
-        }
-        // To which object, from which number.
-        let mut higher: Vec<(u32, u32)> = Vec::new();
-        let mut buffer = Vec::new();
-        for (variable, from) in of_variables.iter().enumerate() {
-            for target in variables.objects(variable) {
-                refer(&mut places, &mut higher, numbers, uncertain, (*from, target));
-            }
-        }
-        for (object, from) in numbers.iter().enumerate().filter(|(_, from)| **from != 0) {
-            let mut refer = |target| refer(&mut places, &mut higher, numbers, uncertain, (*from, target));
-            let object = ObjectIndex(object as u32);
-            lists.for_each(graph, object, &mut buffer, &mut refer)?;
-            if !graph.dependents().is_empty() {
-                graph.for_each_dependent(object, &mut refer);
-            }
-        }
-        if higher.len() as u64 >= u64::from(NONE) {
-            return Err(io::Error::other("more references than can be numbered"));
-        }
-        // Ends first; filling moves each back to its beginning.
-        let mut sum = 0;
-        for place in &mut places {
-            sum += place.start;
-            place.start = sum;
-        }
-        let mut all = vec![0_u32; higher.len()];
-        for (to, from) in higher {
-            let start = &mut places[to as usize].start;
-            *start -= 1;
-            all[*start as usize] = from;
-        }
-        Ok(Self { places, all })
-    }
-
-    /// The lowest number that refers to an object, and all that are higher than its own.
+impl Part {
+    /// Those that refer to numbers of the part from this one to before that one.
     #[inline]
-    pub(super) fn before(&self, object: u32) -> (u32, &[u32]) {
-        // Variables are no objects, and nothing refers to them.
-        if object == NONE {
-            return (0, &[]);
-        }
-        let (place, next) = (self.places[object as usize], self.places[object as usize + 1]);
-        (place.lowest, &self.all[place.start as usize..next.start as usize])
+    pub(super) fn before(&self, first: usize, end: usize) -> &[u32] {
+        const MASK: usize = (1 << PART) - 1;
+        let last = (end - 1) & MASK;
+        &self.all[self.starts[first & MASK] as usize..self.starts[last + 1] as usize]
     }
 }
 
-/// Notes who refers to an object.
-#[inline]
-fn refer(
-    places: &mut [Place],
-    higher: &mut Vec<(u32, u32)>,
-    numbers: &[u32],
-    uncertain: u32,
-    (from, ObjectIndex(target)): (u32, ObjectIndex),
-) {
-    let to = numbers[target as usize];
-    let place = &mut places[target as usize];
-    if to >= from {
-        place.lowest = place.lowest.min(from);
-    } else if from < uncertain || to >= uncertain {
-        place.start += 1;
-        higher.push((target, from));
+impl Predecessors {
+    /// Room for so many numbers.
+    pub(super) fn with_capacity(numbers: usize) -> Self {
+        Self { lowest: Vec::with_capacity(numbers), higher: Vec::new(), uncertain: NONE }
+    }
+
+    /// The next number, which was found from this one.
+    #[inline]
+    pub(super) fn met(&mut self, parent: u32) {
+        if self.lowest.len().is_multiple_of(1 << PART) {
+            self.higher.push(Vec::new());
+        }
+        self.lowest.push(parent);
+    }
+
+    /// From the next number on nothing but words on stacks leads to objects.
+    pub(super) fn uncertain_from_here(&mut self) {
+        self.uncertain = self.lowest.len() as u32;
+    }
+
+    /// From this number on nothing but words on stacks leads to objects.
+    pub(super) fn uncertain(&self) -> u32 {
+        self.uncertain
+    }
+
+    /// A number refers to a higher one.
+    #[inline]
+    pub(super) fn refers_down(&mut self, from: u32, to: u32) {
+        let lowest = &mut self.lowest[to as usize];
+        *lowest = from.min(*lowest);
+    }
+
+    /// A number refers to a lower one, or to itself.
+    #[inline]
+    pub(super) fn refers_up(&mut self, from: u32, to: u32) {
+        if to != from && (from < self.uncertain || to >= self.uncertain) {
+            self.higher[(to >> PART) as usize].push((to, from));
+        }
+    }
+
+    /// Roots refer to objects, too.
+    pub(super) fn add_roots(&mut self, graph: &Graph, first: &Roots, variables: &Variables, numbers: &[u32]) {
+        let number = |object: ObjectIndex| numbers.get(object.0 as usize).copied().unwrap_or(0);
+        let frozen = first.iter().filter(|(_, root)| root.is_none()).map(|(object, _)| number(*object));
+        let alone = graph.roots().iter().filter(|root| !variables.has(root)).filter_map(|root| {
+            let number = number(root.object);
+            (!is_on_stack(Some(root)) || number >= self.uncertain).then_some(number)
+        });
+        for number in frozen.chain(alone).collect::<Vec<_>>() {
+            self.lowest[number as usize] = 0;
+        }
+    }
+
+    /// The first number of the part in which the last number before `end` is, and who refers to that part: it is forgotten here.
+    pub(super) fn take_part(&mut self, end: usize, part: &mut Part) -> io::Result<usize> {
+        let at = (end - 1) >> PART;
+        let higher = std::mem::take(&mut self.higher[at]);
+        if higher.len() as u64 >= u64::from(NONE) {
+            return Err(io::Error::other("more references than can be numbered"));
+        }
+        let first = (at as u32) << PART;
+        part.starts.clear();
+        part.starts.resize((1 << PART) + 1, 0);
+        for (to, _) in &higher {
+            part.starts[(to - first) as usize] += 1;
+        }
+        // Ends first; filling moves each back to its beginning.
+        let mut sum = 0;
+        for start in &mut part.starts {
+            sum += *start;
+            *start = sum;
+        }
+        part.all.clear();
+        part.all.resize(higher.len(), 0);
+        for (to, from) in higher {
+            let start = &mut part.starts[(to - first) as usize];
+            *start -= 1;
+            part.all[*start as usize] = from;
+        }
+        Ok((first as usize).max(1))
+    }
+
+    /// The lowest number that refers to this one.
+    #[inline]
+    pub(super) fn lowest(&self, number: usize) -> u32 {
+        self.lowest[number]
     }
 }

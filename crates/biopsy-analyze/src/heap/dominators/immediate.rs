@@ -3,7 +3,9 @@
 //! Georgiadis, Tarjan and Werneck. The second step walks up the tree that is made; where somebody made a graph in which that takes long, it
 //! goes on with shortcuts, so that no graph takes more than O(references · log objects).
 
-use super::before::Predecessors;
+use std::io;
+
+use super::before::{Part, Predecessors};
 
 /// So many numbers are looked at together, before they are worked on: what is needed of them comes from memory at the same time.
 const BATCH: usize = 32;
@@ -71,30 +73,29 @@ impl Forest {
 }
 
 /// The semidominator of each number.
-pub(super) fn semidominators(parents: &[u32], objects: &[u32], before: &Predecessors) -> Vec<u32> {
+///
+/// # Errors
+/// There are more references than can be numbered.
+pub(super) fn semidominators(parents: &[u32], mut before: Predecessors) -> io::Result<Vec<u32>> {
     let vertex = |(number, parent): (usize, &u32)| Vertex { ancestor: *parent, lowest: number as u32 };
     let vertices = parents.iter().enumerate().map(vertex).collect();
     let mut forest = Forest { vertices, path: Vec::new() };
     let mut semi = vec![0_u32; parents.len()];
-    let mut end = parents.len();
+    let mut part = Part::default();
+    let (mut end, mut first_of_part) = (parents.len(), parents.len());
     let mut ahead = Vec::new();
     while end > 1 {
-        let first = end.saturating_sub(BATCH).max(1);
+        if end == first_of_part {
+            first_of_part = before.take_part(end, &mut part)?;
+        }
+        let first = end.saturating_sub(BATCH).max(first_of_part);
         // Reads that wait for nothing of each other.
-        let mut looked_at = 0;
-        for object in &objects[first..end] {
-            let (lowest, _) = before.before(*object);
-            looked_at ^= lowest;
-        }
         ahead.clear();
-        for object in &objects[first..end] {
-            ahead.extend(before.before(*object).1.iter().take(BATCH));
-        }
-        std::hint::black_box(looked_at);
+        ahead.extend(part.before(first, end).iter().take(BATCH * BATCH));
         forest.look_up(&mut ahead, end as u32);
         for number in (first..end).rev() {
-            let (mut lowest, higher) = before.before(objects[number]);
-            for from in higher {
+            let mut lowest = before.lowest(number);
+            for from in part.before(number, number + 1) {
                 lowest = lowest.min(forest.best(*from, number as u32 + 1));
             }
             forest.vertices[number].lowest = lowest;
@@ -102,7 +103,7 @@ pub(super) fn semidominators(parents: &[u32], objects: &[u32], before: &Predeces
         }
         end = first;
     }
-    semi
+    Ok(semi)
 }
 
 /// Shortcuts up a tree: from each node one to an ancestor, so that any is reached in steps of the logarithm of the depth.

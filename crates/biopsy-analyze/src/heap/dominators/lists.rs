@@ -215,6 +215,12 @@ impl Lists {
         &self.held
     }
 
+    /// Whether an object holds just what it refers to.
+    #[inline]
+    pub(super) fn are_not_about(&self, object: u32) -> bool {
+        !self.meant.as_ref().is_some_and(|meant| meant.contains(object as usize))
+    }
+
     /// Whom an object holds: all that it refers to, but for the other nodes of its list and its owner; an owner its nodes.
     #[inline]
     pub(super) fn for_each(
@@ -224,7 +230,7 @@ impl Lists {
         buffer: &mut Vec<u32>,
         mut each: impl FnMut(ObjectIndex),
     ) -> io::Result<()> {
-        if !self.meant.as_ref().is_some_and(|meant| meant.contains(object.0 as usize)) {
+        if self.are_not_about(object.0) {
             return graph.for_each_reference(object, buffer, each);
         }
         let of = graph.type_and_size(object).map(|(of, _)| of.0 as usize);

@@ -42,6 +42,8 @@ pub enum ColumnsError {
 
 /// Most numbers that are believed to be noted of an object.
 const MOST_NOTED: usize = 16;
+/// Numbers of a column that are decoded together.
+const BLOCK: usize = 1 << 10;
 /// Longest span that is made, in bytes of the heap.
 const SPAN_BYTES: u64 = 32 << 20;
 
@@ -53,6 +55,8 @@ struct Numbers<'a> {
     /// Bytes of an element that is a number.
     width: u8,
     count: u64,
+    /// Those that are decoded together.
+    bytes: Vec<u8>,
 }
 
 impl<'a> Numbers<'a> {
@@ -66,7 +70,7 @@ impl<'a> Numbers<'a> {
             "<u4" => 4,
             _ => 1,
         };
-        Ok(Some(Self { column, from, element, width, count }))
+        Ok(Some(Self { column, from, element, width, count, bytes: Vec::new() }))
     }
 
     fn required(source: &'a dyn ColumnSource, column: Column) -> Result<Self, ColumnsError> {
@@ -93,6 +97,44 @@ impl<'a> Numbers<'a> {
             .read_exact(&mut bytes)
             .map_err(|source| ColumnsError::Io { column: self.column, source })?;
         Ok(bytes)
+    }
+
+    /// The next so many numbers, of whatever width, in place of what is there.
+    fn fill(&mut self, count: usize, into: &mut Vec<u64>) -> Result<(), ColumnsError> {
+        let width = usize::from(self.width);
+        self.bytes.resize(count * width, 0);
+        self.from
+            .read_exact(&mut self.bytes)
+            .map_err(|source| ColumnsError::Io { column: self.column, source })?;
+        into.clear();
+        match width {
+            8 => into.extend(self.bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))),
+            4 => into
+                .extend(self.bytes.as_chunks().0.iter().map(|bytes| u64::from(u32::from_le_bytes(*bytes)))),
+            _ => into.extend(self.bytes.iter().map(|byte| u64::from(*byte))),
+        }
+        Ok(())
+    }
+
+    /// The next so many numbers of four bytes, behind what is there.
+    fn append(
+        &mut self,
+        count: u64,
+        into: &mut Vec<u32>,
+        change: impl Fn(u32) -> u32,
+    ) -> Result<(), ColumnsError> {
+        let mut left = count;
+        while left > 0 {
+            let piece = left.min(BLOCK as u64);
+            self.bytes.resize(piece as usize * 4, 0);
+            self.from
+                .read_exact(&mut self.bytes)
+                .map_err(|source| ColumnsError::Io { column: self.column, source })?;
+            let words = self.bytes.as_chunks().0.iter().map(|bytes| change(u32::from_le_bytes(*bytes)));
+            into.extend(words);
+            left -= piece;
+        }
+        Ok(())
     }
 
     /// The next number, of whatever width.
@@ -143,46 +185,55 @@ pub fn read(source: &dyn ColumnSource, mut types: Vec<HeapType>) -> Result<Graph
     let mut builder: Option<(SpanBuilder, Generation)> = None;
     let mut end = 0u64;
     let mut first = starts.next()?;
-    for _ in 0..count {
-        let (address, of) = (addresses.next()?, of.next()?);
-        let size = sizes.next()?;
-        let generation =
-            GENERATIONS.get(generations.next()? as usize).copied().unwrap_or(Generation::Unknown);
-        if of >= types.len() as u64 {
-            return Err(ColumnsError::Damaged {
-                column: Column::Types,
-                what: format!("there is no type {of}"),
-            });
+    let mut block: [Vec<u64>; 5] = Default::default();
+    let mut done = 0;
+    while done < count {
+        let length = (count - done).min(BLOCK as u64) as usize;
+        done += length as u64;
+        let columns = [&mut addresses, &mut of, &mut sizes, &mut generations, &mut starts];
+        for (column, into) in columns.into_iter().zip(&mut block) {
+            column.fill(length, into)?;
         }
-        if address < end {
-            return Err(addresses.damaged(format!("{address:#x} comes behind {end:#x}")));
-        }
-        end = address.saturating_add(size.max(1));
-        if builder.as_ref().is_some_and(|(span, of)| *of != generation || !span.has_room(address, SPAN_BYTES))
-        {
-            spans.extend(builder.take().map(|(span, _)| finish(span)).transpose()?);
-        }
-        let (span, _) = builder.get_or_insert_with(|| (SpanBuilder::new(address, generation), generation));
-        if !span.push(address, TypeIndex(of as u32), size) {
-            return Err(addresses.damaged(format!("{address:#x} is no place for an object")));
-        }
-        let next = starts.next()?;
-        if next < first || next > edge_count {
-            return Err(starts.damaged(format!("{next} comes behind {first}")));
-        }
-        for _ in first..next {
-            let target = edges.next()? as u32;
-            span.targets.push(if u64::from(target) < count || target == EMPTY { target } else { NO_OBJECT });
-        }
-        first = next;
-        let width = widths.get(of as usize).copied().unwrap_or(0);
-        if let Some(noted) = noted.as_mut().filter(|_| width > 0) {
-            if left < width as u64 {
-                return Err(noted.damaged(format!("{} numbers are not enough", noted.count)));
+        let [block_addresses, block_types, block_sizes, block_generations, block_starts] = &block;
+        let numbers = block_addresses.iter().zip(block_types).zip(block_sizes).zip(block_generations);
+        for ((((address, of), size), generation), next) in numbers.zip(block_starts) {
+            let (address, of, size, next) = (*address, *of, *size, *next);
+            let generation = GENERATIONS.get(*generation as usize).copied().unwrap_or(Generation::Unknown);
+            if of >= types.len() as u64 {
+                return Err(ColumnsError::Damaged {
+                    column: Column::Types,
+                    what: format!("there is no type {of}"),
+                });
             }
-            left -= width as u64;
-            for _ in 0..width {
-                span.noted.push(noted.next()? as u32);
+            if address < end {
+                return Err(addresses.damaged(format!("{address:#x} comes behind {end:#x}")));
+            }
+            end = address.saturating_add(size.max(1));
+            if builder
+                .as_ref()
+                .is_some_and(|(span, of)| *of != generation || !span.has_room(address, SPAN_BYTES))
+            {
+                spans.extend(builder.take().map(|(span, _)| finish(span)).transpose()?);
+            }
+            let (span, _) =
+                builder.get_or_insert_with(|| (SpanBuilder::new(address, generation), generation));
+            if !span.push(address, TypeIndex(of as u32), size) {
+                return Err(addresses.damaged(format!("{address:#x} is no place for an object")));
+            }
+            if next < first || next > edge_count {
+                return Err(starts.damaged(format!("{next} comes behind {first}")));
+            }
+            edges.append(next - first, &mut span.targets, |target| {
+                if u64::from(target) < count || target == EMPTY { target } else { NO_OBJECT }
+            })?;
+            first = next;
+            let width = widths.get(of as usize).copied().unwrap_or(0);
+            if let Some(noted) = noted.as_mut().filter(|_| width > 0) {
+                if left < width as u64 {
+                    return Err(noted.damaged(format!("{} numbers are not enough", noted.count)));
+                }
+                left -= width as u64;
+                noted.append(width as u64, &mut span.noted, |number| number)?;
             }
         }
     }
