@@ -118,7 +118,7 @@ impl Edges {
         }
     }
 
-    /// Of blocks that belong to one object each, keeps the references of that object alone.
+    /// Of blocks that belong to one object each, keeps the references of that object alone, and of its other blocks.
     pub(crate) fn keep_owners(&mut self, owners: &Owners) {
         if owners.is_empty() {
             return;
@@ -128,7 +128,9 @@ impl Edges {
             let to = self.firsts.get(number + 1).map_or(from, |to| *to as usize);
             for at in from..to {
                 let Some(target) = self.targets.get(at).copied() else { break };
-                if owners.get(&target).is_none_or(|owner| *owner as usize == number) {
+                let of_family =
+                    |owner: &u32| *owner as usize == number || owners.get(&(number as u32)) == Some(owner);
+                if owners.get(&target).is_none_or(of_family) {
                     self.targets[kept] = target;
                     kept += 1;
                 }
@@ -170,5 +172,14 @@ mod tests {
         let all: Vec<&[u32]> = (0..5).map(|number| edges.of(number)).collect();
         assert_eq!(all, [&[1, 3][..], &[2], &[], &[4], &[]]);
         assert_eq!(edges.blocks(), 5);
+    }
+
+    #[test]
+    fn blocks_of_one_owner_may_hold_each_other() {
+        // 0 owns 1, 2 and 3, which are linked; 4 was one of them once.
+        let mut edges = Edges::made(&[&[1, 3], &[2], &[1, 3], &[2], &[2]]);
+        edges.keep_owners(&[(1, 0), (2, 0), (3, 0)].into_iter().collect());
+        let all: Vec<&[u32]> = (0..5).map(|number| edges.of(number)).collect();
+        assert_eq!(all, [&[1, 3][..], &[2], &[1, 3], &[2], &[]]);
     }
 }

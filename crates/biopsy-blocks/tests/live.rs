@@ -129,3 +129,27 @@ time.sleep(1000)
     command.args(["-c", program]);
     is_held(&ways_to(command, "Entry"), "static __main__.kept → dict → dict entries → ");
 }
+
+#[test]
+fn emptied_blocks_of_a_deque_and_words_astray_do_not_hold_what_is_in_it() {
+    if !require_all(&[Privilege::Ptrace]) || !require_program("python3", &["--version"]) {
+        return;
+    }
+    // One block was emptied and is kept by the interpreter; the number is the address of one in the middle, and nearer to a variable.
+    let program = "
+import array, collections, ctypes, time
+class Entry:
+    pass
+kept = {'of the day': collections.deque(Entry() for _ in range(3000))}
+for _ in range(200):
+    kept['of the day'].popleft()
+word = lambda at: ctypes.c_void_p.from_address(at).value
+astray = array.array('Q', [word(word(word(id(kept['of the day']) + 24) + 520) + 520)])
+print('READY', flush=True)
+time.sleep(1000)
+";
+    let mut command = Command::new("python3");
+    command.args(["-c", program]);
+    let by = "static __main__.kept → collections.deque → deque block → ";
+    is_held(&ways_to(command, "Entry"), by);
+}

@@ -38,8 +38,13 @@ const LARGEST: u64 = 1 << 20;
 /// Words that are remembered.
 const REMEMBERED: usize = 1 << 20;
 
-/// What the blocks of a deque are called.
+/// Blocks of a deque: what they are called, how large they are, and where each has the next one and where the one before. The deque has the
+/// first and the last.
 const DEQUE_BLOCK: &str = "deque block";
+const DEQUE_BYTES: u64 = 528;
+const DEQUE_NEXT: u64 = 520;
+const DEQUE_BEFORE: u64 = 0;
+const DEQUE_ENDS: [u64; 2] = [24, 32];
 /// Keys of dictionaries may belong to several.
 const SEVERAL: BlockNumber = BlockNumber::MAX;
 /// By block, its owner.
@@ -53,6 +58,8 @@ enum Role {
     Type,
     /// A block that belongs to an object alone: where its address is, and what it is.
     Owner(&'static [(u64, &'static str)]),
+    /// It has blocks that are linked both ways.
+    Deque,
     /// Bytes and numbers: whatever their words look like, they lead nowhere.
     Leaf,
     Other,
@@ -141,24 +148,54 @@ impl<'i> Objects<'i> {
                     let block = at.and_then(|at| heap.find(at)).filter(|block| *block != number);
                     let Some(block) = block else { continue };
                     self.owned.push((block, names.number(what)));
-                    // Blocks of a deque lead to each other.
-                    if *what != DEQUE_BLOCK && heap.start(block) == at {
-                        match self.owners.entry(block) {
-                            Entry::Vacant(free) => {
-                                free.insert(number);
-                            }
-                            Entry::Occupied(mut taken) if *taken.get() != number => {
-                                taken.insert(SEVERAL);
-                            }
-                            Entry::Occupied(_) => {}
-                        }
+                    if heap.start(block) == at {
+                        self.own(block, number);
                     }
                 }
+            }
+            Role::Deque => {
+                let [first, last] = DEQUE_ENDS.map(|place| word(offset + place));
+                self.deque(number, first?, last?, heap, names.number(DEQUE_BLOCK));
             }
             Role::Leaf => return Some(0..heap.size(number)?),
             Role::Other => {}
         }
         Some(offset.saturating_sub(16)..offset)
+    }
+
+    /// Notes that a block belongs to an object; `false`: it is known of it already, or another says the same.
+    fn own(&mut self, block: BlockNumber, owner: BlockNumber) -> bool {
+        match self.owners.entry(block) {
+            Entry::Vacant(free) => {
+                free.insert(owner);
+                return true;
+            }
+            Entry::Occupied(mut taken) if *taken.get() != owner => {
+                taken.insert(SEVERAL);
+            }
+            Entry::Occupied(_) => {}
+        }
+        false
+    }
+
+    /// Blocks of a deque, from the first to the last. A block that was emptied is kept to be used again, and still leads to those that were
+    /// beside it: it would hold them, too.
+    fn deque(&mut self, number: BlockNumber, first: u64, last: u64, heap: &Heap, what: u32) {
+        let (mut at, mut before) = (first, None);
+        // Each block is met once, so this ends.
+        while let Some(block) = heap.find(at).filter(|block| *block != number) {
+            let word = |place: u64| self.image.read_u64(at.checked_add(place)?).ok();
+            let is_one = heap.start(block) == Some(at)
+                && heap.size(block).is_some_and(|size| size >= DEQUE_BYTES)
+                && before.is_none_or(|before| word(DEQUE_BEFORE) == Some(before));
+            let next = word(DEQUE_NEXT);
+            if !is_one || !self.own(block, number) {
+                return;
+            }
+            self.owned.push((block, what));
+            let Some(next) = next.filter(|_| at != last) else { return };
+            (before, at) = (Some(at), next);
+        }
     }
 
     /// Blocks that belong to one object each. Any other word that leads there was left by somebody, and holds nothing.
@@ -210,7 +247,7 @@ impl<'i> Objects<'i> {
             }
             "bytearray" => Role::Owner(&[(32, "bytearray buffer")]),
             "set" | "frozenset" => Role::Owner(&[(40, "set entries")]),
-            "collections.deque" => Role::Owner(&[(24, DEQUE_BLOCK), (32, DEQUE_BLOCK)]),
+            "collections.deque" => Role::Deque,
             _ => Role::Other,
         };
         let item_bytes = word(at, ITEM_BYTES)?;

@@ -106,7 +106,7 @@ fn pool(at: u64, bytes: &[u8]) -> Option<(u64, Vec<UsedBlock>)> {
         bytes.get(offset..offset.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
     };
     let (in_use, class, next, last) = (half(0)?, half(36)?, u64::from(half(40)?), u64::from(half(44)?));
-    let size = (class < CLASSES).then_some(u64::from(class + 1) * 16)?;
+    let size = (class < CLASSES).then(|| (u64::from(class) + 1) * 16)?;
     let whole = POOLS.into_iter().find(|whole| last + size == *whole)?;
     if in_use == 0
         || next < HEAD + size
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_does_not_add_up_is_no_pool() {
-        for (at, value) in [(0, 2_u32), (0, 0), (36, 32), (40, 48), (40, 49), (44, 100)] {
+        for (at, value) in [(0, 2_u32), (0, 0), (36, 32), (36, u32::MAX), (40, 48), (40, 49), (44, 100)] {
             let mut bytes = made();
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             assert!(pool(AT, &bytes).is_none(), "{at}: {value}");
