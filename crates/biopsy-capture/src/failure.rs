@@ -41,6 +41,7 @@ pub struct Failure {
     pub kind: FailureKind,
     message: String,
     hint: Option<String>,
+    is_passing: bool,
 }
 
 impl std::fmt::Display for Failure {
@@ -52,7 +53,7 @@ impl std::fmt::Display for Failure {
 impl Failure {
     /// With its sentence.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None }
+        Self { kind, message: message.into(), hint: None, is_passing: false }
     }
 
     /// From an error, with its chain of causes.
@@ -75,6 +76,27 @@ impl Failure {
     #[must_use]
     pub fn with_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = hint.map(Into::into);
+        self
+    }
+
+    /// It is of the moment, or not: what is, may be over a little later.
+    #[must_use]
+    pub(crate) fn passing(mut self, is_passing: bool) -> Self {
+        self.is_passing = is_passing;
+        self
+    }
+
+    /// Whether it may be over a little later.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.is_passing
+    }
+
+    /// Says how often it was tried.
+    #[must_use]
+    pub(crate) fn after_tries(mut self, tries: u32) -> Self {
+        if tries > 1 {
+            self.message = format!("{} (tried {tries} times)", self.message);
+        }
         self
     }
 

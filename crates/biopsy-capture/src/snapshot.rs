@@ -2,6 +2,7 @@
 
 pub(crate) mod add;
 mod gcdump;
+pub(crate) mod patience;
 mod plan;
 pub(crate) mod series;
 pub(crate) mod take;

@@ -63,6 +63,10 @@ pub(super) struct Recording<'a> {
     pub(super) tree: Vec<ProcessInfo>,
     /// Snapshots of the memory that were tried.
     pub(super) memory_looks: u32,
+    /// When the last one began.
+    pub(super) memory_looked: Option<Instant>,
+    /// It was said that they take long.
+    pub(super) memory_is_late: bool,
     /// What it was when it began.
     pub(super) beginning: Beginning,
 }
@@ -129,11 +133,16 @@ pub(super) fn record(
         snapshots,
         tree,
         memory_looks,
+        memory_looked: None,
+        memory_is_late: false,
         beginning,
     };
     let ended_by = recording.watch();
     if ended_by != EndedBy::TargetExited {
         recording.memory_at_end();
+    }
+    if ended_by == EndedBy::Time {
+        recording.tell_missing_memory();
     }
     recording.draft.header.ended_by = ended_by;
     recording.end(watch)
@@ -279,10 +288,11 @@ impl Recording<'_> {
         let ended = loop {
             self.memory_by(started.elapsed());
             let left = length.map(|length| length.saturating_sub(started.elapsed()));
-            if left.is_some_and(|left| left.is_zero()) {
+            let is_over = left.is_some_and(|left| left.is_zero());
+            if is_over && !self.memory_needs_time(started.elapsed(), length) {
                 break EndedBy::Time;
             }
-            match self.remote.wait(left.map_or(TICK, |left| left.min(TICK))) {
+            match self.remote.wait(left.filter(|_| !is_over).map_or(TICK, |left| left.min(TICK))) {
                 Some(Wish::Stop) => break EndedBy::Stopped,
                 Some(Wish::Mark) => self.mark(),
                 Some(Wish::Snapshot) => self.snapshot(),

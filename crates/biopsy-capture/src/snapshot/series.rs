@@ -8,6 +8,7 @@ use biopsy_model::heap::HeapFacts;
 use biopsy_record::snapshot;
 use biopsy_target::freeze::own_headroom;
 
+use super::patience::patiently;
 use super::plan::SnapshotPlan;
 use super::take::{Taken, take};
 use crate::failure::Failure;
@@ -80,8 +81,12 @@ pub(super) fn take_all(
                 if job.is_asked() {
                     break;
                 }
-                match target.check_same().and_then(|()| take(&plan.how, &target.info)) {
-                    Ok(taken) => taken,
+                let once = || target.check_same().and_then(|()| take(&plan.how, &target.info));
+                match patiently(plan.every / 2, || job.is_asked(), once) {
+                    Ok(got) => {
+                        tell_if_late(got.late.as_ref(), &format!("snapshot {number}"), draft, job);
+                        got.it
+                    }
                     Err(failure) => {
                         let message = format!("snapshot {number} could not be taken: {failure}");
                         draft.warn("snapshot.series", message.clone());
@@ -95,6 +100,15 @@ pub(super) fn take_all(
         summaries.add(&target.name, taken);
     }
     Ok(summaries)
+}
+
+/// Says of a snapshot that it was not had at the first try.
+pub(crate) fn tell_if_late(late: Option<&(Duration, Failure)>, what: &str, draft: &mut Draft, job: &Job) {
+    if let Some((by, why)) = late {
+        let message = format!("{what} was taken {:.1} s late, since before: {why}", by.as_secs_f64());
+        draft.warn("snapshot.late", message.clone());
+        job.note(message);
+    }
 }
 
 /// How often it is looked whether somebody wants an end.

@@ -38,6 +38,7 @@ pub(crate) fn take(how: &How, info: &ProcessInfo) -> Result<Taken, Failure> {
             let (graph, mut facts) = ask(how, info).map_err(|second| {
                 let asked = ask_failure(&second, how);
                 Failure::new(asked.kind, format!("{}; and: {asked}", failure(&error)))
+                    .passing(error.is_passing())
             })?;
             facts.warnings.insert(0, format!("not from memory: {}", failure(&error)));
             Ok((Some((graph, facts)), None))
@@ -85,5 +86,5 @@ fn failure(error: &SnapshotError) -> Failure {
         }
         _ => (FailureKind::Target, None),
     };
-    Failure::from_error(kind, error).with_hint(hint)
+    Failure::from_error(kind, error).with_hint(hint).passing(error.is_passing())
 }

@@ -53,6 +53,23 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
+    /// Whether it is of the moment, and may be over a little later: on a machine where the process gets no processor a freeze takes too long.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::AlwaysCollecting { .. } => true,
+            Self::Freeze(error) => matches!(
+                error,
+                FreezeError::NotStopped { .. }
+                    | FreezeError::NoSafeThread { .. }
+                    | FreezeError::TookTooLong { .. }
+            ),
+            Self::NoRuntime { .. } | Self::Runtime { .. } | Self::Heap { .. } | Self::MemoryShort { .. } => {
+                false
+            }
+        }
+    }
+
     /// Whether the runtime itself may still be able to tell its heap, where memory is not understood.
     #[must_use]
     pub fn may_ask_the_runtime(&self) -> bool {
