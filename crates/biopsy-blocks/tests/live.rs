@@ -150,6 +150,6 @@ time.sleep(1000)
 ";
     let mut command = Command::new("python3");
     command.args(["-c", program]);
-    let by = "static __main__.kept → collections.deque → deque block → ";
+    let by = "static __main__.kept → dict → dict entries → collections.deque → deque block → ";
     is_held(&ways_to(command, "Entry"), by);
 }
