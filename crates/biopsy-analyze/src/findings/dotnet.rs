@@ -1,13 +1,13 @@
 //! What rules on .NET share: the runtimes that were heard, their tables, their names.
 
 use crate::findings::evidence::at;
-use crate::findings::finding::{Evidence, Reference, Value};
+use crate::findings::finding::{Evidence, Finding, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::runtimes::{RuntimePlace, RuntimeSummary, find_counter};
 use crate::trace::function::FunctionHandle;
 use crate::words::{number, percent, seconds, shorten};
 use biopsy_model::Nanos;
-use biopsy_model::runtime_trace::RuntimeTrace;
+use biopsy_model::runtime_trace::{RuntimeTrace, SampledKind};
 
 /// A summary with its recording.
 pub(super) struct Heard<'a> {
@@ -32,6 +32,54 @@ pub(super) fn traced(scene: &Scene<'_>) -> f64 {
     let known = table.rows.iter().map(|row| (row.running + row.ready + row.waiting).as_secs_f64());
     let longest = if table.exact { known.fold(0.0, f64::max) } else { 0.0 };
     if longest > 0.0 { longest.min(scene.seconds) } else { scene.seconds }
+}
+
+/// What is missing of the time, from which on a count is said to be of a part.
+const IN_PART: f64 = 0.02;
+
+/// The share of the time in which events of a kind were heard, where a noticeable part of it is missing.
+fn heard_share(trace: &RuntimeTrace, seconds: f64, kinds: &[SampledKind]) -> Option<f64> {
+    let of_kind = trace.sampled.iter().filter(|one| kinds.contains(&one.what));
+    let missing: f64 = of_kind.map(|one| one.to.since(one.from).as_secs_f64() * (1.0 - one.share)).sum();
+    (missing > seconds * IN_PART).then(|| (1.0 - missing / seconds.max(1e-9)).clamp(0.0, 1.0))
+}
+
+/// Which events the numbers of a table are made from.
+fn kinds_of(table: &str) -> &'static [SampledKind] {
+    match table {
+        "requests" | "outgoing" | "coincidences" => &[SampledKind::Requests],
+        "commands" => &[SampledKind::Commands, SampledKind::Requests],
+        "messages" => &[SampledKind::Messages],
+        "allocations" => &[SampledKind::Allocations, SampledKind::Runtime],
+        "collections" | "contention" | "exceptions" => &[SampledKind::Runtime],
+        _ => &[],
+    }
+}
+
+/// `at least `, in front of a number of this table where its events were heard for a part of the time only.
+pub(super) fn at_least(heard: &Heard<'_>, table: &str) -> &'static str {
+    match heard_share(heard.trace, heard.summary.seconds, kinds_of(table)) {
+        Some(_) => "at least ",
+        None => "",
+    }
+}
+
+/// Says of each finding whose evidence leads to events that were heard for a part of the time only that its numbers are of that part.
+pub(super) fn say_what_was_heard_in_part(scene: &Scene<'_>, findings: &mut [Finding]) {
+    for finding in findings {
+        let shares = finding.evidence.iter().filter_map(|evidence| {
+            let Reference::Runtime { runtime, table, .. } = &evidence.reference else { return None };
+            let trace = scene.capture.runtimes.get(*runtime)?;
+            let summary = scene.analysis.runtimes.iter().find(|summary| summary.trace == *runtime)?;
+            heard_share(trace, summary.seconds, kinds_of(table))
+        });
+        let Some(share) = shares.min_by(f64::total_cmp) else { continue };
+        finding.explanation.push_str(&format!(
+            " These events were listened to in turns, not all the time but {} of it: numbers, rates and sums made from them are at least what \
+             is said.",
+            percent(share)
+        ));
+    }
 }
 
 /// A managed name for a sentence, in backticks.

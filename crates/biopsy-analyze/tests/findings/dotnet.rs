@@ -88,6 +88,44 @@ fn exceptions_of_a_part_of_the_time_are_at_least_so_many() {
     }
 }
 
+/// The same of every finding whose numbers are made from such events.
+#[test]
+fn what_was_heard_in_part_says_so() {
+    type Says = fn(&mut Said);
+    let table: [(FindingId, SampledKind, Says); 3] = [
+        (FindingId::AllocationStorm, SampledKind::Allocations, |said| {
+            said.allocations(900_000_000, "System.String", &["System.String.Concat", "Shop.Log.Format"]);
+        }),
+        (FindingId::LockConvoy, SampledKind::Runtime, |said| {
+            said.contention(8, 100, &["System.Threading.Monitor.Enter", "Shop.Stock.Take"]);
+        }),
+        (FindingId::SlowRequests, SampledKind::Requests, |said| {
+            said.requests("/api/report", 20, 3_000, 0, 1.0);
+        }),
+    ];
+    for (id, what, says) in table {
+        for (missing, in_part) in [(0, false), (SECONDS / 2, true)] {
+            let mut said = Said::new(SECONDS);
+            says(&mut said);
+            let mut trace = said.done();
+            let from = trace.span.expect("it spoke").0;
+            let to = MonoNanos(from.0 + missing * 1_000_000_000);
+            trace.sampled.push(Sampled { what: what.clone(), from, to, share: 0.0, why: String::new() });
+            let mut capture = server().done();
+            capture.runtimes.push(trace);
+            let analysis = analyze(&capture);
+            let finding = analysis.findings.iter().find(|finding| finding.id == id);
+            let finding = finding.unwrap_or_else(|| panic!("no {id}: {:?}", analysis.findings));
+            assert_eq!(
+                finding.explanation.contains("at least what is said"),
+                in_part,
+                "{}",
+                finding.explanation
+            );
+        }
+    }
+}
+
 #[test]
 fn allocation_storm() {
     let id = FindingId::AllocationStorm;

@@ -1,7 +1,7 @@
 //! Much garbage from one place.
 
 use crate::findings::allocating::{rate, top_or_thread};
-use crate::findings::dotnet::{code, heard, of_process, pace, table};
+use crate::findings::dotnet::{at_least, code, heard, of_process, pace, table};
 use crate::findings::evidence::{at, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
@@ -41,8 +41,9 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         severity,
         impact: (per_second / (4.0 * CRITICAL)).clamp(summary.collections.pause_share, 1.0),
         title: format!(
-            "Allocation storm{}: {} a second{most}, {} collections a second{}",
+            "Allocation storm{}: {}{} a second{most}, {} collections a second{}",
             top.place,
+            at_least(&heard, "allocations"),
             bytes(per_second),
             if collections < 9.95 { format!("{collections:.1}") } else { number(collections) },
             of_process(scene, summary)

@@ -1,20 +1,16 @@
 //! Exceptions as control flow.
 
-use crate::findings::dotnet::{Heard, code, heard, in_place, in_table, of_process, quoted};
+use crate::findings::dotnet::{Heard, at_least, code, heard, in_place, in_table, of_process, quoted};
 use crate::findings::evidence::{at, grade, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::trace::frames::as_u32;
 use crate::trace::function::FunctionHandle;
 use crate::words::{number, percent};
-use biopsy_model::runtime_trace::SampledKind;
 
 /// An exception costs 10 to 100 µs and more with deep stacks: 300 a second are a noticeable share of a core, and no program
 /// that works as intended throws 50 a second.
 const RATE: [f64; 3] = [300.0, 50.0, 10.0];
-
-/// What is missing of the time, from which on a count is said to be of a part.
-const IN_PART: f64 = 0.02;
 
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
@@ -22,8 +18,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let severity = grade(all, RATE)?;
     let summary = heard.summary;
     let top = summary.exceptions.first();
-    let in_part = is_in_part(&heard);
-    let least = if in_part { "at least " } else { "" };
+    let least = at_least(&heard, "exceptions");
     let mut evidence: Vec<Evidence> = summary
         .exceptions
         .iter()
@@ -75,25 +70,16 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         severity,
         impact: cost.map_or((all / 5_000.0).clamp(0.05, 0.5), |(_, share)| share.max(0.05)),
         title,
-        explanation: format!(
-            "Each throw unwinds the stack, which costs thousands of times what a test costs. They do not end the program \
+        explanation: "Each throw unwinds the stack, which costs thousands of times what a test costs. They do not end the program \
              or fill its log, so most likely they are caught and swallowed: exceptions as control flow, or an error that \
-             is tried again and again. Counted are all that are thrown (first chance), caught or not{}.",
-            if in_part { ", while they were listened to, which was not all the time" } else { "" }
-        ),
+             is tried again and again. Counted are all that are thrown (first chance), caught or not."
+            .to_owned(),
         evidence,
         next_steps: steps(&[
             "Ask first where failing is usual: `TryParse`, `TryGetValue`, a check before the call",
             "See the stacks in the table of exceptions: who calls the function that throws, and who catches",
         ]),
     })
-}
-
-/// Whether events of the runtime were left out for a noticeable part of the time.
-fn is_in_part(heard: &Heard<'_>) -> bool {
-    let of_runtime = heard.trace.sampled.iter().filter(|one| one.what == SampledKind::Runtime);
-    let missing: f64 = of_runtime.map(|one| one.to.since(one.from).as_secs_f64() * (1.0 - one.share)).sum();
-    missing > heard.summary.seconds * IN_PART
 }
 
 fn rate(heard: &Heard<'_>) -> f64 {

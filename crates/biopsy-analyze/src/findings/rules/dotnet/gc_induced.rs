@@ -1,6 +1,6 @@
 //! The program asks for collections.
 
-use crate::findings::dotnet::{heard, in_place, in_table, of_process};
+use crate::findings::dotnet::{at_least, heard, in_place, in_table, of_process};
 use crate::findings::evidence::{at, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
@@ -54,7 +54,8 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         severity: if full as u64 >= INDUCED && rate >= RATE { Severity::Warning } else { Severity::Notice },
         impact: summary.collections.pause_share.max(0.05),
         title: format!(
-            "The program asks for garbage collection itself: {} times, every {}{in_place}{}",
+            "The program asks for garbage collection itself: {}{} times, every {}{in_place}{}",
+            at_least(&heard, "collections"),
             number(count as f64),
             seconds(1.0 / rate.max(1e-9)),
             of_process(scene, summary)

@@ -1,7 +1,7 @@
 //! Threads stand still for collections too long or too often.
 
 use crate::findings::allocating;
-use crate::findings::dotnet::{heard, of_process, pace, table, time};
+use crate::findings::dotnet::{at_least, heard, of_process, pace, table, time};
 use crate::findings::evidence::{at, fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
@@ -59,7 +59,8 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         impact: collections.pause_share,
         title: if by_share >= by_length {
             format!(
-                "Garbage collection stops all threads {} of the time{}",
+                "Garbage collection stops all threads {}{} of the time{}",
+                at_least(&heard, "collections"),
                 percent(collections.pause_share),
                 of_process(scene, summary)
             )

@@ -1,6 +1,6 @@
 //! Threads queue for a lock, by the runtime's own account.
 
-use crate::findings::dotnet::{code, heard, in_place, in_table, of_process, place_of, time};
+use crate::findings::dotnet::{at_least, code, heard, in_place, in_table, of_process, place_of, time};
 use crate::findings::evidence::{at, fact, grade, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
@@ -65,8 +65,9 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         severity,
         impact: share,
         title: format!(
-            "Lock convoy{place}: {} wait {} of the time for {}{}",
+            "Lock convoy{place}: {} wait {}{} of the time for {}{}",
             threads(row.threads),
+            at_least(&heard, "contention"),
             percent(share),
             if row.locks == 1 { "one lock" } else { "a lock" },
             of_process(scene, summary)

@@ -1,6 +1,6 @@
 //! What the application logged.
 
-use crate::findings::dotnet::{Heard, heard, in_table, of_process, quoted};
+use crate::findings::dotnet::{Heard, at_least, heard, in_table, of_process, quoted};
 use crate::findings::evidence::steps;
 use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
@@ -45,7 +45,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         id: FindingId::LoggedErrors,
         severity: if rate >= RATE { Severity::Warning } else { Severity::Notice },
         impact: (rate / 100.0).clamp(0.02, 0.3),
-        title: format!("The application logged {} errors{}", number(count as f64), of_process(scene, heard.summary)),
+        title: format!("The application logged {}{} errors{}", at_least(&heard, "messages"), number(count as f64), of_process(scene, heard.summary)),
         explanation: "Its own words, at levels `Error` and `Critical`. They may be the cause, a consequence, or every day's noise.".to_owned(),
         evidence,
         next_steps: steps(&["Read the messages beside what else happened at that moment"]),
