@@ -410,6 +410,8 @@ fn is_text(address: u64) -> bool {
 
 /// Rows that are looked at: a stack that overflowed has more, and they are alike.
 const ROWS: usize = 4_096;
+/// And at its outer end, where the recursion began.
+const OUTER_ROWS: usize = 256;
 
 /// Where in the program a thread was when it crashed. What a handler of the crash did afterwards (write a dump, wait for that) says
 /// nothing of the reason.
@@ -421,7 +423,12 @@ fn place_of(
     overflown: bool,
 ) -> Option<StackPlace> {
     let frames = handled::frames_of_crash(image, stack);
-    let rows = frame_rows::rows(stacks, frames.get(..ROWS).unwrap_or(frames));
+    let mut rows = frame_rows::rows(stacks, frames.get(..ROWS).unwrap_or(frames));
+    // Where only a library recurses (what drops a list, a parser, a sort), the program is at the other end of the stack.
+    if overflown && frames.len() > ROWS {
+        let from = frames.len().saturating_sub(OUTER_ROWS).max(ROWS);
+        rows.extend(frame_rows::rows(stacks, frames.get(from..).unwrap_or_default()));
+    }
     let strand = strand_place::on_thread(facts.strands.iter(), stack.tid);
     let place = places::of(&rows, strand)?;
     let recurses = overflown.then(|| places::recursing(&rows, strand, &place)).flatten();

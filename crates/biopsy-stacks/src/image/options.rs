@@ -11,7 +11,7 @@ use crate::unwind::{CompiledCode, UserRegisters};
 /// Bounds and sources.
 #[derive(Clone)]
 pub struct Options<'a> {
-    /// Frames of one thread at most. A stack overflow has tens of thousands; its beginning tells what recurses.
+    /// Frames of one thread at most. A stack of 8 MB that overflowed has 100,000 and more; its end tells who began.
     pub frames_per_thread: usize,
     /// Frames of all threads together at most.
     pub frames: usize,
@@ -34,7 +34,7 @@ pub struct Options<'a> {
 impl Default for Options<'_> {
     fn default() -> Self {
         Self {
-            frames_per_thread: 20_000,
+            frames_per_thread: 200_000,
             frames: 1_000_000,
             threads: 100_000,
             roots: Vec::new(),

@@ -4,6 +4,7 @@ use crate::dump::{ALL_ASLEEP, Access, AddressKind, Crash, DumpAnalysis, OVERFLOW
 use crate::findings::dump::{at, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
+use crate::findings::recursion::recursion;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref()?;
@@ -101,8 +102,8 @@ fn ends_itself(crash: &Crash) -> bool {
 fn explanation(crash: &Crash) -> String {
     match &crash.address_kind {
         Some(AddressKind::StackOverflow { .. }) => {
-            "Recursion without end, or a very large local variable: the access went below the thread's stack. The repeating \
-             functions in the stack of the thread say what recurses."
+            "Recursion without end, or deeper than the stack has room for, or a very large local variable: the access went below the \
+             thread's stack. The repeating functions in the stack of the thread say what recurses."
         }
         Some(AddressKind::Null { .. }) if crash.access == Some(Access::Execute) => {
             "A pointer to a function, or a return address, was null or overwritten, and was jumped to. The caller in the stack is \
@@ -149,6 +150,9 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
     let place = crash.place.as_ref();
     let inside = place.map_or(String::new(), |place| format!(", in {}", place.words()));
     list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}{inside}")));
+    if id(crash) == FindingId::StackOverflow {
+        list.extend(recursion(analysis, crash.thread));
+    }
     if let Some(message) = &crash.message {
         list.push(fact(format!("the C library said: {message}"), None));
     }

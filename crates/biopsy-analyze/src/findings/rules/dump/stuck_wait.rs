@@ -15,6 +15,8 @@ use biopsy_model::Tid;
 
 /// Findings that prove more stand before it.
 const IMPACT: f64 = 0.15;
+/// What the reader of Node calls a wait for `Atomics.notify`.
+const ATOMICS_WAIT: &str = "Atomics.wait";
 /// Frames above the program's that are looked at for what is waited for.
 const INNER: usize = 48;
 
@@ -110,6 +112,8 @@ pub(super) struct Group {
     /// What is awaited more closely: an expression, the type of an object.
     details: Vec<String>,
     of_main: bool,
+    /// The thread runs an event loop: while it stands, nobody is answered.
+    stops_loop: bool,
 }
 
 /// By what is waited for and where.
@@ -145,7 +149,8 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     // The main thread of a server waits for its end.
     let others = groups.values().any(|group| !group.of_main);
     groups.retain(|_, group| !others || !group.of_main);
-    let ((what, place), first) = groups.iter().max_by_key(|(_, group)| group.who.len())?;
+    let ((what, place), first) =
+        groups.iter().max_by_key(|(_, group)| (group.stops_loop, group.who.len()))?;
     let count = first.who.len();
     // One who waits at one moment is most often just served.
     let quiet = first.of_main || count == 1;
@@ -157,8 +162,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     for ((what, place), group) in &groups {
         evidence.extend(named(what, place, group));
     }
-    // The largest first, as in the title.
+    // As in the title first, else the largest.
+    let titled = named(what, place, first).map(|one| one.text);
     evidence.sort_by(|a, b| number(b).total_cmp(&number(a)));
+    evidence.sort_by_key(|one| Some(&one.text) != titled.as_ref());
     evidence.truncate(NAMED + 1);
     let still = first.tids.iter().filter(|tid| did_not_move(analysis, **tid)).count();
     if analysis.looks.is_some() && still > 0 {
@@ -275,12 +282,15 @@ fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, 
         let place = runtime.place_index(strand)?;
         strand.frames.get(..place)?.iter().rev().take(INNER).find_map(|frame| by_name(&frame.function))
     };
+    // A worker waits there for work; of the thread of the event loop nobody gets an answer until then.
+    let stops_loop = is_main && runtime.runtime.kind == RuntimeKind::Node && wait.reason == ATOMICS_WAIT;
     let gives;
     let what = match (runtime.runtime.kind, wait.kind) {
         (RuntimeKind::Go, WaitKind::WaitGroup) => "a wait group",
         (RuntimeKind::Go, WaitKind::ChannelSend) => "somebody who takes from a channel",
         (RuntimeKind::Go, WaitKind::Condition) => "a condition",
         (RuntimeKind::Go, _) => return,
+        _ if stops_loop => "`Atomics.notify`, and its event loop stands still meanwhile",
         // Queues, sockets and clocks are awaited in the library.
         (_, WaitKind::Future) if strand.kind == StrandKind::Task && runtime.stands_in_program(strand) => {
             match wait.awaited.as_deref().filter(|awaited| *awaited != "Promise") {
@@ -303,7 +313,8 @@ fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, 
     entry.details.extend(stands);
     entry.details.extend(wait.awaited.iter().map(|awaited| format!("`{awaited}`")));
     entry.details.extend(wait.object.iter().map(|object| format!("`{object}`")));
-    entry.of_main = is_main;
+    entry.of_main = is_main && !stops_loop;
+    entry.stops_loop = stops_loop;
 }
 
 /// The goroutine that would end a wait for a group, in words, where all that could stand at a channel or the like themselves, and nobody is

@@ -5,6 +5,7 @@ use crate::dump::{Access, DumpAnalysis};
 use crate::findings::dump::{at, own, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
+use crate::findings::recursion::recursion;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     of_dotnet(analysis).or_else(|| of_go(analysis)).or_else(|| of_words(analysis))
@@ -87,6 +88,10 @@ fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
     let mut evidence =
         vec![at(Reference::Thread(thread.tid), format!("thrown in {}{place}", thread.label()))];
     evidence.push(fact(exception.words(), None));
+    let overflown = exception.type_name == OVERFLOW;
+    if overflown {
+        evidence.extend(recursion(analysis, thread.tid));
+    }
     // What the runtime made an exception of, where a fault of the processor was it.
     if let Some(kind) = crash.address_kind.as_ref().filter(|_| crash.ended_by.is_some()) {
         let access = crash.access.map_or("accessed", Access::word);
@@ -110,6 +115,15 @@ fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
     } else {
         format!("{} ended the process{place}", what(exception))
     };
+    if overflown {
+        return Some(finding(
+            format!("{title}: the stack overflowed"),
+            "Recursion without end, or deeper than the stack has room for: methods that call each other again and again used the thread's \
+             stack up. Nobody can catch that; the runtime ends the process.",
+            evidence,
+            "See which methods repeat in the stack of the thread, and what should have ended it: a cycle in the data, input that nests too deep",
+        ));
+    }
     Some(finding(
         title,
         "The runtime ends a process when an exception leaves a thread's outermost method, or when the process asks for it. \
@@ -118,6 +132,9 @@ fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
         "Look at the method that threw it, and at the inner exceptions, which came first",
     ))
 }
+
+/// What the runtime calls a stack that is used up.
+const OVERFLOW: &str = "System.StackOverflowException";
 
 fn what(exception: &ExceptionRow) -> String {
     match exception.inner.last() {

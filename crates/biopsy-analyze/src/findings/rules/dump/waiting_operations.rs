@@ -1,7 +1,7 @@
 //! Many asynchronous operations stand at the same `await`.
 
 use crate::dump::DumpAnalysis;
-use crate::dump::strands::{StrandKind, StrandState, WaitKind};
+use crate::dump::strands::{Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
 use biopsy_dotnet::tasks::FULL_CHANNEL;
@@ -58,28 +58,32 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     ))
 }
 
+/// It awaits what the program has to complete.
+fn awaits(runtime: &StrandRuntime, strand: &Strand) -> bool {
+    let future = strand.wait.as_ref().filter(|wait| wait.kind == WaitKind::Future && wait.owners.is_empty());
+    strand.kind == StrandKind::Task
+        && strand.state == StrandState::Waiting
+        && future.is_some_and(|wait| !wait.ends_by_itself)
+        // Queues, sockets and clocks are awaited in the library: who waits there waits for work, or for time.
+        && runtime.stands_in_program(strand)
+}
+
+/// Other places that are named.
+const OTHERS: usize = 4;
+
 /// Tasks in one place of the program: what a busy server has under way is tens.
 const TASKS: [usize; 3] = [usize::MAX, 200, 20];
 
 /// The same of tasks of an event loop, and calls of asynchronous functions.
 pub(crate) fn of_tasks(analysis: &DumpAnalysis) -> Option<Finding> {
-    let groups =
-        analysis.strands.iter().flat_map(|runtime| runtime.groups.iter().map(move |group| (runtime, group)));
-    let (runtime, group) = groups
-        .filter(|(runtime, group)| {
-            runtime.first(group).is_some_and(|first| {
-                let future = first
-                    .wait
-                    .as_ref()
-                    .filter(|wait| wait.kind == WaitKind::Future && wait.owners.is_empty());
-                first.kind == StrandKind::Task
-                    && first.state == StrandState::Waiting
-                    && future.is_some_and(|wait| !wait.ends_by_itself)
-                    // Queues, sockets and clocks are awaited in the library: who waits there waits for work, or for time.
-                    && runtime.stands_in_program(first)
-            })
-        })
-        .max_by_key(|(_, group)| group.members.len())?;
+    let groups = || {
+        analysis
+            .strands
+            .iter()
+            .flat_map(|runtime| runtime.groups.iter().map(move |group| (runtime, group)))
+            .filter(|(runtime, group)| runtime.first(group).is_some_and(|first| awaits(runtime, first)))
+    };
+    let (runtime, group) = groups().max_by_key(|(_, group)| group.members.len())?;
     let count = group.members.len();
     let severity = grade(count, TASKS)?;
     let first = runtime.first(group)?;
@@ -100,6 +104,18 @@ pub(crate) fn of_tasks(analysis: &DumpAnalysis) -> Option<Finding> {
         ),
         Some(Value::Count(count as f64)),
     ));
+    // What many wait for is often held up by a few that stand elsewhere.
+    let mut others: Vec<(usize, String)> = groups()
+        .filter(|(_, other)| !std::ptr::eq(*other, group))
+        .filter_map(|(runtime, other)| Some((other.members.len(), runtime.place(runtime.first(other)?)?)))
+        .collect();
+    others.sort();
+    let words: Vec<String> =
+        others.iter().take(OTHERS).map(|(count, place)| format!("{count} in {place}")).collect();
+    if !words.is_empty() {
+        evidence
+            .push(fact(format!("others await something too, the fewest first: {}", words.join(", ")), None));
+    }
     let what = match wait.awaited.as_deref().filter(|awaited| *awaited != object) {
         Some(awaited) => format!("what `{awaited}` gives, a `{object}` each"),
         None => format!("a `{object}` each"),
