@@ -3,6 +3,8 @@
 use crate::findings::scene::{Scene, ThreadWait};
 use crate::trace::function::FunctionRow;
 use crate::trace::waits::WaitReason;
+use biopsy_model::Tid;
+use std::collections::BTreeMap;
 
 /// Threads of .NET that read what nobody answers: changes of files, signals.
 const SERVICES: [&str; 2] = [".NET File Watch", ".NET SigHandler"];
@@ -17,7 +19,12 @@ pub(super) struct Asker<'s> {
     pub(super) certain: bool,
     /// The one that its process made most connections to, if there are not many of them.
     pub(super) peer: Option<&'s str>,
+    /// The thread that ends most of its waits, where that one is recorded too.
+    pub(super) answered_by: Option<Tid>,
 }
+
+/// Share of a thread's waits that one other thread ends, from which on that is who it waits for.
+const ENDED: f64 = 0.5;
 
 /// Peers of one process that a name still helps with.
 const FEW: usize = 3;
@@ -44,9 +51,26 @@ pub(super) fn askers<'s>(scene: &'s Scene<'_>) -> Vec<Asker<'s>> {
             mean: wait.share * scene.seconds / (wait.count.max(1) as f64),
             certain: sides.is_none_or(crate::sockets::Sides::only_asks),
             peer: peers.first().copied().filter(|_| peers.len() <= FEW),
+            answered_by: answered_by(scene, &wait),
         })
     });
     askers.collect()
+}
+
+/// Who ends the waits of a thread. Of what comes over a network, whoever was interrupted ends it: that is seldom one thread.
+fn answered_by(scene: &Scene<'_>, wait: &ThreadWait) -> Option<Tid> {
+    let rows = scene.facts.waits.answered.iter();
+    let own = rows.filter(|((tid, site), _)| *tid == wait.tid && site.function == wait.function);
+    let mut all = 0.0;
+    let mut sums: BTreeMap<Tid, f64> = BTreeMap::new();
+    for (waker, time) in own.flat_map(|(_, wakers)| wakers) {
+        all += time.as_secs_f64();
+        *sums.entry(*waker).or_default() += time.as_secs_f64();
+    }
+    let (waker, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let is_recorded = waker != wait.tid && scene.thread(waker).is_some();
+    // Most of the waiting, not of the few waits that are known to have been ended by somebody.
+    (is_recorded && time >= all * ENDED && time >= wait.share * scene.seconds * ENDED).then_some(waker)
 }
 
 /// Names of functions that wait for the requests of others: a server at rest.

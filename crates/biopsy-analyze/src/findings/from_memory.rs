@@ -75,6 +75,33 @@ pub(super) fn add(capture: &Capture, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Operations that wait in one place, from which on what they keep is a good part of what grows.
+const MANY: u64 = 1_000;
+
+/// Goroutines, tasks and promises that nobody ends keep their stacks and what these lead to: where memory grows, thousands that wait in one
+/// place say who makes them.
+pub(super) fn explain_growth(findings: &mut [Finding]) {
+    let waits =
+        |id| matches!(id, FindingId::StuckWait | FindingId::WaitingOperations | FindingId::StrandsWait);
+    let many = findings.iter().filter(|one| waits(one.id) && first_number(&one.title) >= MANY);
+    let Some(many) = many.max_by_key(|one| first_number(&one.title)) else { return };
+    let text = format!("what may keep it: {}", many.title);
+    let reference = many.evidence.first().map_or(Reference::Recording, |one| one.reference.clone());
+    let details: Vec<Evidence> = many.evidence.iter().take(2).cloned().collect();
+    let Some(growth) = findings.iter_mut().find(|one| one.id == FindingId::MemoryGrowth) else { return };
+    // Behind how much it grows.
+    let rest = growth.evidence.split_off(growth.evidence.len().min(1));
+    growth.evidence.push(Evidence { text, reference, value: None });
+    growth.evidence.extend(details.into_iter().chain(rest));
+}
+
+/// The number that a title begins with: `4,131 goroutines wait in ...`.
+fn first_number(title: &str) -> u64 {
+    let digits: String =
+        title.split(' ').next().unwrap_or_default().chars().filter(|one| *one != ',').collect();
+    digits.parse().unwrap_or(0)
+}
+
 /// The finding of the time gives its evidence to that of memory, if that is worth as much or says that the wait never ends.
 fn join(mut seen: Finding, findings: &mut Vec<Finding>) {
     let Some(at) = explains::named_by(seen.id, findings) else {

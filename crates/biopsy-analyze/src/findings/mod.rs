@@ -21,6 +21,7 @@ pub mod ids;
 mod incident;
 mod looks;
 mod native_leak;
+mod recursion;
 mod requests;
 mod rules;
 mod scene;
@@ -41,8 +42,10 @@ pub(crate) use incident::Incident;
 pub(crate) fn of_recording(capture: &Capture, analysis: &Analysis, facts: &Facts) -> Vec<Finding> {
     let scene = Scene::new(capture, analysis, facts);
     let mut findings: Vec<Finding> = rules::OF_RECORDING.iter().filter_map(|rule| rule(&scene)).collect();
+    dotnet::say_what_was_heard_in_part(&scene, &mut findings);
     explains::settle(&scene, &mut findings);
     from_memory::add(capture, &mut findings);
+    from_memory::explain_growth(&mut findings);
     explains::give_way(&scene, &mut findings);
     findings.extend(rules::last_word(
         &scene,

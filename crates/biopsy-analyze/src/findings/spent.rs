@@ -1,9 +1,10 @@
 //! What CPU time was spent on besides the program's own work: several rules ask.
 
 use crate::findings::evidence::{at, fact};
-use crate::findings::finding::{Evidence, Reference, Value};
+use crate::findings::finding::{Evidence, Reference, Severity, Value};
+use crate::findings::harm::harms;
 use crate::findings::scene::Scene;
-use crate::trace::cost_names::Cost;
+use crate::trace::cost_names::{Cost, WORDS};
 use crate::trace::function::FunctionHandle;
 use crate::words::percent;
 use biopsy_model::process::RuntimeKind;
@@ -19,7 +20,7 @@ const SAMPLES: u64 = 40;
 pub(super) struct Spent {
     /// Share of the CPU time, 0 to 1.
     pub(super) share: f64,
-    /// CPUs' worth of time.
+    /// CPUs' worth of time, by what the process wants of them.
     pub(super) cores: f64,
     /// Where in the program most of it is.
     pub(super) place: Option<FunctionHandle>,
@@ -74,28 +75,26 @@ pub(super) fn on(scene: &Scene<'_>, kinds: &[(Cost, &str)]) -> Option<Spent> {
         (own.as_secs_f64() >= row.time.as_secs_f64() * WORTH_A_NAME).then_some(*function)
     });
     let share = time / scene.sampled;
-    (time > 0.0).then(|| Spent { share, cores: share * scene.cores.unwrap_or(0.0), place, evidence })
+    (time > 0.0).then(|| Spent { share, cores: share * scene.wanted_cores().unwrap_or(0.0), place, evidence })
 }
 
 /// A smaller share of the CPU time is no news.
 const NEWS: f64 = 0.1;
 
+/// Kinds that are worth a line each.
+const KINDS: usize = 2;
+
 /// The largest of what is not the program's own work, as evidence of what the CPU time goes to.
-pub(super) fn largest(scene: &Scene<'_>) -> Option<Evidence> {
-    const KINDS: &[(Cost, &str)] = &[
-        (Cost::Allocation, "allocation of memory"),
-        (Cost::Collection, "garbage collection"),
-        (Cost::Exceptions, "throwing and catching exceptions"),
-        (Cost::Regex, "matching of regular expressions"),
-        (Cost::PageFaults, "page faults"),
-        (Cost::Mappings, "taking memory from the kernel and giving it back"),
-        (Cost::Flush, "flushing files to the disk"),
-        (Cost::Processes, "starting and ending processes"),
-        (Cost::Sockets, "sending and receiving"),
-    ];
-    let largest = scene.facts.costs.first()?;
-    let kind = KINDS.iter().find(|(cost, _)| *cost == largest.cost)?;
-    on(scene, &[*kind]).filter(|spent| spent.share >= NEWS)?.evidence.pop()
+pub(super) fn largest(scene: &Scene<'_>) -> Vec<Evidence> {
+    let rows = scene.facts.costs.iter().take(KINDS);
+    let kinds = rows.filter_map(|row| WORDS.iter().find(|(cost, _)| *cost == row.cost));
+    kinds.filter_map(|kind| on(scene, &[*kind]).filter(|spent| spent.share >= NEWS)?.evidence.pop()).collect()
+}
+
+/// A warning where somebody waits for it. What others keep from the CPU, so that it gets less than `least`, may be a moment's.
+pub(super) fn severity(scene: &Scene<'_>, least: f64) -> Severity {
+    let gets = scene.cores.is_some_and(|used| used >= least);
+    if gets && harms(scene) { Severity::Warning } else { Severity::Notice }
 }
 
 /// Share of the CPU time in a collector from which on it is one that collects.

@@ -24,19 +24,88 @@ pub(crate) enum Cost {
     Processes,
     /// Sending and receiving.
     Sockets,
+    /// Keys, hashes, handshakes.
+    Cryptography,
+    /// Packing and unpacking.
+    Compression,
+    /// Objects become text or bytes, and back.
+    Serialization,
+    /// Code and patterns are compiled while the program runs.
+    Compilation,
+    /// Sorting.
+    Sorting,
+    /// Copying and moving of memory, of items of arrays.
+    Copying,
+    /// Texts are joined.
+    Joining,
+    /// Texts and lists are searched from one end to the other.
+    Searching,
+    /// Numbers and times become text.
+    Formatting,
+    /// Tables of hashes are asked.
+    Lookups,
+    /// The clock is read.
+    Clock,
+    /// The CPU is given back for a moment: whoever does it in a loop waits without sleeping.
+    Yielding,
 }
+
+/// All of them, in words.
+pub(crate) const WORDS: &[(Cost, &str)] = &[
+    (Cost::Allocation, "allocation of memory"),
+    (Cost::Collection, "garbage collection"),
+    (Cost::Exceptions, "throwing and catching exceptions"),
+    (Cost::Regex, "matching of regular expressions"),
+    (Cost::PageFaults, "page faults"),
+    (Cost::Mappings, "taking memory from the kernel and giving it back"),
+    (Cost::Flush, "flushing files to the disk"),
+    (Cost::Processes, "starting and ending processes and threads"),
+    (Cost::Sockets, "sending and receiving"),
+    (Cost::Cryptography, "cryptography"),
+    (Cost::Compression, "compressing and unpacking"),
+    (Cost::Serialization, "turning objects into text or bytes and back"),
+    (Cost::Compilation, "compiling code or patterns while the program runs"),
+    (Cost::Sorting, "sorting"),
+    (Cost::Copying, "copying and moving memory"),
+    (Cost::Joining, "joining texts, which copies them"),
+    (Cost::Searching, "searching texts or lists from one end to the other"),
+    (Cost::Formatting, "formatting text"),
+    (Cost::Lookups, "looking things up in tables"),
+    (Cost::Clock, "reading the clock"),
+    (Cost::Yielding, "yielding: giving the CPU back and asking again at once, a busy wait"),
+];
 
 impl Cost {
     /// Inside of the other one it is counted by itself.
     pub(crate) fn is_apart_from(self, outer: Cost) -> bool {
+        let of_memory = matches!(self, Cost::PageFaults | Cost::Mappings | Cost::Collection);
+        of_memory && outer == Cost::Allocation || !self.is_work() && outer.is_work()
+    }
+
+    /// A kind of work that a program may well be there for. Only the largest of these is worth a line.
+    fn is_work(self) -> bool {
         match self {
-            Cost::PageFaults | Cost::Mappings | Cost::Collection => outer == Cost::Allocation,
             Cost::Allocation
+            | Cost::Collection
             | Cost::Exceptions
             | Cost::Regex
+            | Cost::PageFaults
+            | Cost::Mappings
             | Cost::Flush
             | Cost::Processes
             | Cost::Sockets => false,
+            Cost::Cryptography
+            | Cost::Compression
+            | Cost::Serialization
+            | Cost::Compilation
+            | Cost::Sorting
+            | Cost::Copying
+            | Cost::Joining
+            | Cost::Searching
+            | Cost::Formatting
+            | Cost::Lookups
+            | Cost::Clock
+            | Cost::Yielding => true,
         }
     }
 }
@@ -67,6 +136,8 @@ const KERNEL: &[(&[&str], Cost)] = &[
     (&["clone", "clone3", "fork", "vfork", "kernel_clone", "execve", "execveat", "do_exit", "do_group_exit", "exit_group", "wait4", "waitid"], Cost::Processes),
     (&["sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "connect", "accept4", "sock_write_iter", "sock_read_iter",
        "sock_sendmsg", "sock_recvmsg"], Cost::Sockets),
+    (&["sched_yield"], Cost::Yielding),
+    (&["clock_gettime", "gettimeofday"], Cost::Clock),
 ];
 
 fn of_user(row: &FunctionRow) -> Option<Cost> {
@@ -95,6 +166,21 @@ const MODULES: &[(&str, Cost)] = &[
     ("libtcmalloc", Cost::Allocation),
     ("libonig", Cost::Regex),
     ("libpcre", Cost::Regex),
+    ("libcrypto", Cost::Cryptography),
+    ("libssl", Cost::Cryptography),
+    ("libgnutls", Cost::Cryptography),
+    ("System.Security.Cryptography", Cost::Cryptography),
+    ("libz.", Cost::Compression),
+    ("libzstd", Cost::Compression),
+    ("liblzma", Cost::Compression),
+    ("libbz2", Cost::Compression),
+    ("System.IO.Compression", Cost::Compression),
+    ("System.Text.Json", Cost::Serialization),
+    ("Newtonsoft.Json", Cost::Serialization),
+    ("System.Private.Xml", Cost::Serialization),
+    ("libclrjit", Cost::Compilation),
+    ("System.Reflection.Emit", Cost::Compilation),
+    ("Microsoft.CodeAnalysis", Cost::Compilation),
 ];
 
 /// Whole names, without underscores before them.
@@ -112,6 +198,37 @@ const EXACT: &[(&[&str], Cost)] = &[
        "cxa_allocate_exception", "cxa_free_exception", "cxa_begin_catch", "cxa_end_catch", "gxx_personality_v0", "rust_eh_personality",
        "JVM_FillInStackTrace", "Java_java_lang_Throwable_fillInStackTrace", "java_lang_Throwable::fill_in_stack_trace",
        "java.lang.Throwable.fillInStackTrace", "java.lang.Throwable.<init>", "runtime.gopanic"], Cost::Exceptions),
+    (&["sched_yield", "std::this_thread::yield", "std::thread::yield_now", "runtime.osyield", "runtime.Gosched", "java.lang.Thread.yield",
+       "java.lang.Thread.yield0", "JVM_Yield", "System.Threading.Thread.Yield", "System.Threading.Thread.SpinWait", "pthread_yield"], Cost::Yielding),
+    (&["clock_gettime", "vdso_clock_gettime", "gettimeofday", "runtime.nanotime", "runtime.nanotime1", "runtime.walltime", "time.Now", "time.Since",
+       "java.lang.System.nanoTime", "java.lang.System.currentTimeMillis", "System.Diagnostics.Stopwatch.GetTimestamp",
+       "System.DateTime.get_UtcNow", "System.DateTime.get_Now", "clock_gettime_2", "std::time::Instant::now"], Cost::Clock),
+    (&["qsort", "qsort_r", "msort_with_tmp", "quicksort", "introsort_loop", "list_sort_impl", "list_sort", "Builtins_ArrayTimSort",
+       "Builtins_ArrayPrototypeSort"], Cost::Sorting),
+    (&["mempcpy", "bcopy", "list_ass_slice", "list_slice", "runtime.memmove", "runtime.typedslicecopy",
+       "System.Buffer.Memmove", "System.Buffer.BlockCopy", "System.Buffer.BulkMoveWithWriteBarrier",
+       "System.Array.Copy", "System.Array.CopyTo", "System.Array.Resize", "java.util.Arrays.copyOf", "java.util.Arrays.copyOfRange",
+       "java.util.ArrayList.fastRemove", "java.util.ArrayList.remove", "java.util.ArrayList.add", "java.util.ArrayList.grow",
+       "System.Collections.Generic.List`1.RemoveAt", "System.Collections.Generic.List`1.Insert",
+       "Builtins_ArrayPrototypeShift", "Builtins_ArrayPrototypeUnshift", "Builtins_ArrayPrototypeSplice", "Builtins_ArrayPrototypeSlice",
+       "Builtins_ArrayPrototypeConcat", "Builtins_ArrayShift", "Builtin_ArrayUnshift", "Builtins_CloneFastJSArray"], Cost::Copying),
+    (&["strcat", "strncat", "runtime.concatstrings", "runtime.concatstring2", "runtime.concatstring3", "PyUnicode_Append", "PyUnicode_Concat",
+       "unicode_concatenate", "PyBytes_Concat", "bytes_concat", "list_concat", "tuple_concat", "System.String.Concat", "System.String.Join",
+       "Builtins_StringAdd_CheckNone", "Builtins_StringPrototypeConcat", "java.lang.String.concat"], Cost::Joining),
+    (&["strlen", "strcmp", "strncmp", "strcasecmp", "strstr", "strchr", "memchr", "memcmp", "memmem", "bcmp", "list_contains", "list_index", "list_count",
+       "PySequence_Contains", "java.util.ArrayList.indexOf", "java.util.ArrayList.indexOfRange", "java.util.ArrayList.contains",
+       "java.util.LinkedList.node", "java.util.LinkedList.get", "java.lang.String.indexOf", "java.lang.String.contains", "bytealg.Count",
+       "internal/bytealg.IndexByteString", "System.Collections.Generic.List`1.Contains", "System.Collections.Generic.List`1.IndexOf",
+       "System.Array.IndexOf", "System.Linq.Enumerable.Contains", "System.Linq.Enumerable.Count", "System.Linq.Enumerable.Any",
+       "Builtins_ArrayIncludes", "Builtins_ArrayIndexOf", "Builtins_ArrayPrototypeIndexOf", "Builtins_ArrayIncludesSmi",
+       "Builtins_ArrayPrototypeFind", "Builtins_ArrayFilter", "Builtins_StringPrototypeIndexOf"], Cost::Searching),
+    (&["lookdict", "unicodekeys_lookup_unicode", "unicodekeys_lookup_generic", "PyDict_GetItem", "PyDict_Lookup", "dictkeys_stringlookup",
+       "set_lookkey", "set_add_entry", "set_contains_key", "java.util.HashMap.getNode", "java.util.HashMap.putVal", "java.util.HashMap.get",
+       "java.util.concurrent.ConcurrentHashMap.get", "java.util.concurrent.ConcurrentHashMap.putVal"], Cost::Lookups),
+    (&["snprintf", "sprintf", "fprintf", "vfprintf", "vsnprintf", "vfprintf_internal", "printf_fp", "strftime", "strftime_l", "PyUnicode_Format",
+       "PyUnicode_FromFormatV", "java.lang.String.format", "System.String.Format"], Cost::Formatting),
+    (&["regcomp", "re_compile_internal", "PyEval_EvalCode", "sre_compile", "JVM_DefineClass", "runtime.compile"], Cost::Compilation),
+    (&["deflate", "inflate", "compress2", "uncompress", "deflate_slow", "deflate_fast", "inflate_fast", "longest_match"], Cost::Compression),
     (&["(regular expression)", "regexec", "re_search", "re_match", "re_search_internal", "pattern_match"], Cost::Regex),
 ];
 
@@ -131,6 +248,31 @@ const BEGINNINGS: &[(&[&str], Cost)] = &[
     (&["Builtins_RegExp", "v8::internal::RegExp", "v8::internal::NativeRegExp", "v8::internal::IrregexpInterpreter", "java.util.regex.",
        "sre_ucs", "sre_SRE", "std::__detail::_Executor", "std::__detail::__regex_algo", "std::regex_", "boost::re_detail", "pcre_", "pcre2_",
        "onig_", "S_regmatch", "Perl_regexec", "php_pcre_"], Cost::Regex),
+    (&["crypto/", "javax.crypto.", "sun.security.", "com.sun.crypto.", "java.security.", "EVP_", "SSL_", "RSA_", "BN_mod_exp", "node::crypto::",
+       "System.Security.Cryptography.", "ring::", "rustls::"], Cost::Cryptography),
+    (&["compress/", "java.util.zip.", "System.IO.Compression.", "BrotliEncoder", "node::zlib::", "ZSTD_"], Cost::Compression),
+    (&["encoding/json.", "encoding/gob.", "encoding/xml.", "java.io.ObjectOutputStream.", "java.io.ObjectInputStream.", "v8::internal::Json",
+       "Builtins_JsonParse", "Builtins_JsonStringify", "v8::internal::ValueSerializer", "v8::internal::ValueDeserializer", "serde_json::",
+       "System.Text.Json.", "Newtonsoft.Json.", "com.fasterxml.jackson.", "com.google.gson.", "_json"], Cost::Serialization),
+    (&["System.Text.RegularExpressions.Regex..ctor", "System.Text.RegularExpressions.RegexParser", "System.Text.RegularExpressions.RegexCompiler",
+       "System.Text.RegularExpressions.RegexInterpreterCode", "System.Text.RegularExpressions.RegexWriter", "System.Reflection.Emit.",
+       "System.Linq.Expressions.Compiler.", "regexp.compile", "regexp.Compile", "regexp.MustCompile", "regexp/syntax.", "std::__detail::_Compiler",
+       "regex::builders::", "regex_automata::meta::regex::Builder", "CompileBroker::", "Compile::Compile", "C2Compiler", "Compilation::Compilation", "v8::internal::Compiler::",
+       "v8::internal::compiler::", "v8::internal::baseline::", "v8::internal::parsing::"], Cost::Compilation),
+    (&["std::__introsort", "std::sort", "std::stable_sort", "std::__merge_sort", "std::__insertion_sort", "std::__unguarded_linear_insert", "std::__adjust_heap",
+       "std::__introsort_loop", "core::slice::sort", "alloc::slice::merge_sort", "sort.", "slices.pdq", "slices.Sort", "slices.insertion", "java.util.TimSort.", "java.util.ComparableTimSort.",
+       "java.util.DualPivotQuicksort.", "java.util.Arrays.sort", "java.util.List.sort", "java.util.Collections.sort", "java.util.ArrayList.sort",
+       "System.Array.Sort", "System.Collections.Generic.ArraySortHelper", "System.Collections.Generic.List`1.Sort", "System.Linq.EnumerableSorter",
+       "System.Collections.Generic.GenericArraySortHelper", "Builtins_ArrayTimSort"], Cost::Sorting),
+    (&["memcpy", "memmove", "System.SpanHelpers.Memmove", "System.Buffer.Memmove", "v8::internal::Heap::MoveRange", "v8::internal::Heap::CopyRange"], Cost::Copying),
+    (&["v8::internal::String::Flatten", "v8::internal::String::SlowFlatten", "v8::internal::String::WriteToFlat", "Builtins_StringAdd", "java.lang.StringConcatHelper.",
+       "java.lang.AbstractStringBuilder.append"], Cost::Joining),
+    (&["strlen_", "strcmp_", "strstr_", "strchr_", "memchr_", "memcmp_", "strncmp_", "System.SpanHelpers.IndexOf", "System.SpanHelpers.Contains", "System.SpanHelpers.SequenceEqual", "std::__find",
+       "std::find", "slices.Index", "slices.Contains", "strings.Index", "strings.Count", "memrchr"], Cost::Searching),
+    (&["fmt.", "core::fmt::", "alloc::fmt::format", "java.util.Formatter.", "java.text.", "java.time.format.", "System.Number.Format", "System.DateTimeFormat."], Cost::Formatting),
+    (&["runtime.mapaccess", "runtime.mapassign", "internal/runtime/maps.", "std::_Hashtable", "hashbrown::", "System.Collections.Generic.Dictionary`2.",
+       "java.util.HashMap$TreeNode.", "v8::internal::OrderedHashMap", "v8::internal::OrderedHashTable", "Builtins_FindOrderedHashMapEntry", "Builtins_MapPrototypeGet"], Cost::Lookups),
+    (&["System.Threading.SpinWait."], Cost::Yielding),
 ];
 
 #[cfg(test)]
@@ -155,6 +297,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_work_is_counted_by_itself_inside_of_work() {
+        assert!(Cost::Allocation.is_apart_from(Cost::Sorting), "a comparison that allocates");
+        assert!(
+            !Cost::Sorting.is_apart_from(Cost::Allocation) && !Cost::Copying.is_apart_from(Cost::Sorting)
+        );
+        assert!(Cost::Mappings.is_apart_from(Cost::Allocation) && !Cost::Regex.is_apart_from(Cost::Flush));
+        for (at, (cost, words)) in WORDS.iter().enumerate() {
+            assert!(!words.is_empty() && WORDS.iter().position(|(other, _)| other == cost) == Some(at));
+        }
+    }
+
+    #[test]
     fn names_tell_what_is_paid_for() {
         let (kernel, native) = (FunctionKind::Kernel, FunctionKind::Native);
         for (kind, module, name, cost) in [
@@ -172,6 +326,18 @@ mod tests {
             (native, "shop", "match", None),
             (FunctionKind::Jit, "[javascript]", "(regular expression)", Some(Cost::Regex)),
             (FunctionKind::Jit, "", "java.util.regex.Pattern$Loop.match", Some(Cost::Regex)),
+            (kernel, "", "__x64_sys_sched_yield", Some(Cost::Yielding)),
+            (native, "libc.so.6", "__memcpy_avx512_unaligned_erms", Some(Cost::Copying)),
+            (native, "libc.so.6", "__GI___sched_yield", Some(Cost::Yielding)),
+            (native, "libcrypto.so.3", "bn_mul_mont", Some(Cost::Cryptography)),
+            (
+                FunctionKind::Jit,
+                "System.Text.RegularExpressions.dll",
+                "System.Text.RegularExpressions.Regex..ctor",
+                Some(Cost::Compilation),
+            ),
+            (FunctionKind::Jit, "", "sort.Sort", Some(Cost::Sorting)),
+            (native, "shop", "sorted", None),
             (FunctionKind::Unknown, "", "malloc", None),
         ] {
             assert_eq!(cost_of(&row(kind, module, name)), cost, "{name} of {module}");

@@ -84,7 +84,7 @@ pub(super) struct Recorded {
     pub(super) longest: Vec<LongWait>,
     /// Waits that may make others wait, by thread.
     pub(super) causes: FxHashMap<Tid, Vec<Cause>>,
-    /// Waits for locks and conditions that another thread ended.
+    /// Waits for locks, conditions, answers and pipes that another thread ended.
     pub(super) ended: Vec<Ended>,
     /// Waits for locks and conditions with a known waker.
     pub(super) ended_sum: Sum,
@@ -95,7 +95,7 @@ pub(super) struct Recorded {
 /// A wait that may make others wait: from, until, where.
 pub(super) type Cause = (MonoNanos, MonoNanos, WaitSite);
 
-/// A wait for a lock or condition that another thread ended.
+/// A wait that another thread ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) tid: Tid,
@@ -142,13 +142,16 @@ impl Recorded {
         let (sum, ready) = self.wakes.entry((waker, wait.tid, site)).or_default();
         sum.add(time);
         *ready = *ready + wait.ready.map_or(Nanos(0), |ready| wait.end.since(ready));
-        if may_queue(site.reason) {
+        let queues = may_queue(site.reason);
+        if queues {
             self.ended_sum.add(time);
             if waker != wait.tid {
                 self.ended_by.entry(waker).or_default().add(time);
-                let (from, to) = (wait.start, wait.start + time);
-                self.ended.push(Ended { tid: wait.tid, waker, from, to, site });
             }
+        }
+        if (queues || is_answered(site.reason)) && waker != wait.tid {
+            let (from, to) = (wait.start, wait.start + time);
+            self.ended.push(Ended { tid: wait.tid, waker, from, to, site });
         }
     }
 }
@@ -177,6 +180,11 @@ fn agrees(plain: WaitReason, sampled: WaitReason) -> bool {
 /// Threads queue for it, or may.
 pub(super) fn may_queue(reason: WaitReason) -> bool {
     is_lock_like(reason) || reason == WaitReason::Condition
+}
+
+/// Somebody sends what is waited for: it may be another thread that is recorded, too.
+pub(super) fn is_answered(reason: WaitReason) -> bool {
+    matches!(reason, WaitReason::Peer | WaitReason::Descriptor | WaitReason::Pipe)
 }
 
 fn is_lock_like(reason: WaitReason) -> bool {

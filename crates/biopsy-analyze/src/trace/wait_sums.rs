@@ -1,7 +1,9 @@
 //! Sums over waits: by reason, by function, by waker.
 
 use super::function::FunctionHandle;
-use super::recorded_waits::{ByCall, BySite, Cause, Ended, OffCpu, Recorded, Sum, Wakes, may_queue};
+use super::recorded_waits::{
+    ByCall, BySite, Cause, Ended, OffCpu, Recorded, Sum, Wakes, is_answered, may_queue,
+};
 use super::threads::ThreadTable;
 use super::wait_sites::{WaitSite, WaitSites};
 use super::waits::{Activation, Behind, Convoy, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits};
@@ -25,6 +27,8 @@ pub(crate) struct WaitFacts {
     pub(crate) ended_by: FxHashMap<Tid, Sum>,
     /// All waits for locks and conditions with a known waker.
     pub(crate) ended: Sum,
+    /// Waits for what others send: by thread and site, who ended them, most time first.
+    pub(crate) answered: FxHashMap<(Tid, WaitSite), Vec<(Tid, Nanos)>>,
 }
 
 /// Waiting of one thread in one system call at one place.
@@ -76,6 +80,7 @@ pub(crate) fn sum(
         longest: recorded.longest,
     };
     let facts = WaitFacts {
+        answered: answered(&recorded.wakes),
         by_thread: by_thread.clone(),
         calls: calls(by_call, sites),
         recorded: recorded.by_thread,
@@ -83,6 +88,18 @@ pub(crate) fn sum(
         ended: recorded.ended_sum,
     };
     (waits, facts)
+}
+
+fn answered(wakes: &Wakes) -> FxHashMap<(Tid, WaitSite), Vec<(Tid, Nanos)>> {
+    let mut rows: FxHashMap<(Tid, WaitSite), Vec<(Tid, Nanos)>> = FxHashMap::default();
+    for (&(waker, woken, site), (sum, _)) in wakes.iter().filter(|((_, _, site), _)| is_answered(site.reason))
+    {
+        rows.entry((woken, site)).or_default().push((waker, sum.time));
+    }
+    for wakers in rows.values_mut() {
+        wakers.sort_by_key(|&(waker, time)| (Reverse(time), waker));
+    }
+    rows
 }
 
 fn calls(by_call: &ByCall, sites: &WaitSites<'_>) -> Vec<CallWait> {

@@ -195,7 +195,7 @@ pub struct Convoy {
     pub handed_on: Option<f64>,
 }
 
-/// Threads waited for a lock or condition, and the thread that ended their waits had itself waited, for something else,
+/// Threads waited for a lock, a condition or an answer, and the thread that ended their waits had itself waited, for something else,
 /// in the meantime: what they really waited for, one step further.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Behind {

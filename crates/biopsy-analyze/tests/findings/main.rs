@@ -3,6 +3,7 @@
 #[path = "../build/mod.rs"]
 mod build;
 mod busy;
+mod causes;
 mod combined;
 mod dotnet;
 mod facts;

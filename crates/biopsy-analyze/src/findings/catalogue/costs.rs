@@ -5,7 +5,7 @@ use super::about::{About, of_recording};
 pub(super) const GC_PRESSURE: About = About {
     means: "The program makes so much garbage that allocating and collecting it takes the CPU time its own work should have.",
     said: &[of_recording(
-        "in a runtime that collects garbage and is not .NET: allocating and collecting take 30 % of the CPU time, and 0.3 cores are used (a notice where nobody waits for it). Names who allocates",
+        "in a runtime that collects garbage and is not .NET: allocating and collecting take 30 % of the CPU time, and 0.3 cores are used, or wanted where others take them (a notice then, or where nobody waits for it). Names who allocates, or who asks for collections",
         "CPU samples",
     )],
     disproved_by: "The collections belong to a start or a large load that does not come again.",

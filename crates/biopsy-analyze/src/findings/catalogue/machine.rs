@@ -43,7 +43,7 @@ pub(super) const CPU_STEAL: About = About {
 pub(super) const MEMORY_PRESSURE: About = About {
     means: "Memory is short: threads wait while the kernel makes room, swaps, or reads again what it had thrown out.",
     said: &[of_recording(
-        "tasks stalled for memory 8 % of the time, swapping, major faults, limits hit, or threads waiting for pages",
+        "tasks stalled for memory 8 % of the time, swapping, major faults, limits hit, or threads waiting for pages; a notice where only others of the machine wait",
         "metrics, waits",
     )],
     disproved_by: "The faults are the first reads of a program's own files after its start.",

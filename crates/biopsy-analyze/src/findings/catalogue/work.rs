@@ -101,7 +101,7 @@ pub(super) const DISK_BOUND: About = About {
 pub(super) const SLOW_PEER: About = About {
     means: "The process waits for answers from somewhere else: what is slow is another server, or the way to it.",
     said: &[of_recording(
-        "a thread receives from sockets 50 % of the time, in 5 waits or more of 5 ms or more each, of a process that asks others. Silent where all its connections were made by others: a server at rest; a notice where the side cannot be told. Names the function in which most is waited, and the peer",
+        "a thread receives from sockets 50 % of the time, in 5 waits or more of 5 ms or more each, of a process that asks others. Silent where all its connections were made by others: a server at rest; a notice where the side cannot be told, or where a thread that is recorded too ends the waits. Names the function in which most is waited, and the peer",
         "waits, lists of sockets",
     )],
     disproved_by: "The peer is a client of this process that has nothing to ask: then the wait is idleness.",

@@ -1,21 +1,20 @@
 //! Much of the CPU time is in the allocator: memory is asked for and given back all the time.
 
 use crate::findings::evidence::steps;
-use crate::findings::finding::{Finding, FindingId, Severity};
-use crate::findings::harm::harms;
+use crate::findings::finding::{Finding, FindingId};
 use crate::findings::scene::Scene;
-use crate::findings::spent::{busy_evidence, collects, on};
+use crate::findings::spent::{busy_evidence, collects, on, severity};
 use crate::trace::cost_names::Cost;
 use crate::words::percent;
 
 /// Share of the CPU time from which on the allocator is what it goes to. Healthy servers and compilers under full load were at 7 % at most,
 /// those whose cause this is at 21 to 61 % (design note 05).
 const SHARE: f64 = 0.3;
-/// CPUs in use below which it harms nobody.
+/// CPUs that it uses, or wants, below which it harms nobody.
 const LEAST_CORES: f64 = 0.3;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    scene.cores.filter(|&used| used >= LEAST_CORES)?;
+    scene.wanted_cores().filter(|&wanted| wanted >= LEAST_CORES)?;
     let spent = on(scene, &[(Cost::Allocation, "in the allocator")])?;
     if spent.share < SHARE || collects(scene) {
         return None;
@@ -24,7 +23,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     evidence.extend(busy_evidence(scene));
     Some(Finding {
         id: FindingId::AllocatorChurn,
-        severity: if harms(scene) { Severity::Warning } else { Severity::Notice },
+        severity: severity(scene, LEAST_CORES),
         impact: scene.busy(),
         title: format!(
             "Allocator churn: {} of the CPU time of {} is allocating and freeing memory, most{}",

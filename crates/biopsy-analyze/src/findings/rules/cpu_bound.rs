@@ -13,6 +13,7 @@ use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::threads::ThreadRow;
 use crate::whose::Whose;
 use crate::words::{cores, percent, threads};
+use std::collections::BTreeMap;
 
 /// A thread that runs this much of the time waits for nothing worth mentioning.
 const BUSY_THREAD: f64 = 0.7;
@@ -31,6 +32,8 @@ const HELD_BACK: f64 = 0.2;
 const HOT: f64 = 0.2;
 /// A caller is named from this share of the function's time on.
 const CALLER: f64 = 0.3;
+/// What a function calls is named from this share of its time on.
+const CALLEE: f64 = 0.4;
 /// All CPUs are in use, but for what the rest of the machine needs.
 const ALL_CPUS: f64 = 0.9;
 
@@ -48,7 +51,13 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let of_machine = if scene.knows_cpus { used / scene.cpus } else { 0.0 };
     let of_one = if scene.knows_cpus { 0.0 } else { used };
     let impact = busy_thread.max(of_machine).max(of_one).max(wanting).min(1.0);
-    let severity = grade(impact, SHARE)?;
+    // Several threads that others keep from the CPUs: together they would use them.
+    let all = scene.wanted_cores().filter(|&all| scene.knows_cpus && all >= used + HELD_BACK);
+    let together = all.unwrap_or(0.0) / scene.cpus;
+    let (severity, impact) = match grade(impact, SHARE) {
+        Some(severity) => (severity, impact),
+        None => (grade(together, SHARE)?.min(Severity::Notice), together.min(1.0)),
+    };
     // Where switching takes the CPU, that is the finding.
     let switching = scene.facts.scheduling.as_secs_f64() >= SWITCHING * scene.sampled && scene.sampled > 0.0;
     // A batch that computes does what it is there for.
@@ -93,8 +102,13 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     evidence.extend(spent::largest(scene));
     evidence.extend(machine(scene, used));
-    let held_back = wanting >= busy_thread + HELD_BACK;
-    if held_back {
+    let held_back = wanting.max(together) >= busy_thread + HELD_BACK;
+    if held_back && wanting < together {
+        evidence.push(fact(
+            format!("its threads want {} together, and get {}", cores(together * scene.cpus), cores(used)),
+            Some(Value::Cores(together * scene.cpus)),
+        ));
+    } else if held_back {
         evidence.push(fact(
             format!(
                 "a thread of it wants a CPU {} of the time and gets one {}",
@@ -203,6 +217,7 @@ fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
             Some(Value::Share(share)),
         )];
         let mut words = format!("{program} ({} of its CPU time)", percent(share));
+        evidence.extend(called_from(scene, tree, of_program));
         if own_share >= HOT {
             evidence.push(at(
                 Reference::Function(handle),
@@ -262,6 +277,34 @@ fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
         ),
     ];
     Some(Hot { words: format!("the calls of {deepest_name} ({} of its CPU time)", percent(total)), evidence })
+}
+
+/// What of others the program's function calls that takes most of its time: the name that a person knows, where the innermost one is some
+/// inner part of it.
+fn called_from(scene: &Scene<'_>, tree: &FlameTree, program: FunctionHandle) -> Option<Evidence> {
+    let is_other = |function| {
+        let known = scene.row(function).filter(|row| row.named && row.whose != Whose::Program);
+        known.is_some_and(|row| matches!(row.kind, FunctionKind::Native | FunctionKind::Jit))
+    };
+    let mut sums: BTreeMap<FunctionHandle, f64> = BTreeMap::new();
+    let mut all = 0.0;
+    for node in tree.nodes.iter().filter(|node| node.kind == FlameKind::Function(program)) {
+        all += node.total.as_secs_f64();
+        for child in node.children.iter().filter_map(|&child| tree.nodes.get(child as usize)) {
+            if let FlameKind::Function(function) = child.kind
+                && is_other(function)
+            {
+                *sums.entry(function).or_default() += child.total.as_secs_f64();
+            }
+        }
+    }
+    let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let share = time / all.max(1e-9);
+    let name = scene.function_name(Some(function))?;
+    (share >= CALLEE).then(|| {
+        let text = format!("{} of that is in {name}, which it calls", percent(share));
+        at(Reference::Function(function), text, Some(Value::Share(share)))
+    })
 }
 
 /// From the root downwards as long as one child holds at least `share` of all time.

@@ -7,12 +7,44 @@ use crate::trace::function::FunctionKind;
 use crate::words::{number, percent, seconds};
 use rustc_hash::FxHashMap;
 
+/// Functions that open files.
+const FILES: &[&str] = &["do_sys_openat2", "__x64_sys_openat", "__x64_sys_open", "SafeFileHandle.Open"];
+/// Functions that make sockets and connect them.
+const SOCKETS: &[&str] = &[
+    "__sys_socket",
+    "__sys_connect",
+    "System.Net.Sockets.Socket.Connect",
+    "System.Net.Http.HttpConnectionPool.ConnectAsync",
+];
+/// What else makes descriptors.
+const OTHERS: &[&str] = &[
+    "do_pipe2",
+    "__sys_socketpair",
+    "__sys_socket",
+    "__sys_accept4",
+    "do_eventfd",
+    "__x64_sys_eventfd2",
+    "__x64_sys_epoll_create1",
+    "__x64_sys_pipe2",
+    "__x64_sys_inotify_init1",
+    "__x64_sys_perf_event_open",
+    "do_epoll_create",
+    "do_timerfd_create",
+    "__x64_sys_timerfd_create",
+    "__x64_sys_memfd_create",
+    "do_inotify_init",
+    "ksys_dup3",
+    "__x64_sys_dup",
+    "__x64_sys_pidfd_open",
+];
 /// Lines of a list that are looked at. The recorder writes some thousands.
 const LINES: usize = 100_000;
 /// Characters of a path in a sentence.
 const LONGEST: usize = 160;
 /// One function that opens this share of them is named.
 const OPENER: f64 = 0.3;
+/// One function that has this share of the CPU time is what the program does.
+const WORKS: f64 = 0.4;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let trends = scene.analysis.metrics.trends.iter().filter(|trend| trend.growing && trend.column == "fds");
@@ -40,12 +72,34 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     let opener = match most.as_ref().map(|most| most.kind) {
-        Some(Kind::Accepted) => opener(scene, true).or_else(|| accepter(scene)),
-        kind => opener(scene, kind == Some(Kind::Sockets)),
+        // Whoever connects may be a thread of the same process; it closes its own end.
+        Some(Kind::Accepted) => accepter(scene),
+        Some(Kind::Sockets) => opener(scene, SOCKETS),
+        Some(Kind::Files) => opener(scene, FILES),
+        Some(Kind::Others) => opener(scene, OTHERS),
+        None => opener(scene, FILES).or_else(|| opener(scene, OTHERS)),
     };
-    let by = opener.as_ref().map_or(String::new(), |(_, name)| format!("; opened in {name}"));
-    evidence.extend(opener.map(|(evidence, _)| evidence));
-    let closed_by_peer = most.as_ref().is_some_and(|most| most.name.contains("close-wait"));
+    let likely = if opener.is_none() { worker(scene) } else { None };
+    let by = match (&opener, &likely) {
+        (Some((_, name)), _) => format!("; opened in {name}"),
+        (None, Some((_, name))) => format!("; most work meanwhile is in {name}"),
+        (None, None) => String::new(),
+    };
+    evidence.extend(opener.or(likely).map(|(evidence, _)| evidence));
+    let hung_up = most
+        .as_ref()
+        .filter(|most| most.kind == Kind::Accepted)
+        .and_then(|most| hung_up(scene, pid, &most.name));
+    if let Some((count, all)) = hung_up {
+        let text = format!(
+            "{} of {} of these are in state CLOSE_WAIT: the other end has hung up, and they were not closed",
+            number(count),
+            number(all)
+        );
+        evidence.insert(1, fact(text, Some(Value::Count(count))));
+    }
+    let closed_by_peer =
+        most.as_ref().is_some_and(|most| most.name.contains("close-wait")) || hung_up.is_some();
     let mut explanation = "Most likely something is opened and not closed, or connections come faster than they are served. At the \
                            limit of open files new connections and files fail."
         .to_owned();
@@ -83,6 +137,8 @@ enum Kind {
     Sockets,
     /// Connections that others made to this address.
     Accepted,
+    /// Of this kind: `eventfd`, `pipe`, `socket`.
+    Others,
 }
 
 /// What grew most between the lists at the start and at the end.
@@ -100,6 +156,7 @@ impl Grown {
             Kind::Files => format!("`{name}`"),
             Kind::Sockets => format!("sockets `{name}`"),
             Kind::Accepted => format!("connections that were accepted at `{name}`"),
+            Kind::Others => format!("descriptors of kind `{name}`"),
         }
     }
 }
@@ -112,9 +169,12 @@ fn most_grown(scene: &Scene<'_>, pid: &str) -> Option<Grown> {
     let files = compare(text("descriptors.txt"), text("descriptors-end.txt"), file_of);
     let sockets = compare(text("sockets.txt"), text("sockets-end.txt"), peer_of);
     let accepted = compare(text("sockets.txt"), text("sockets-end.txt"), accepted_at);
-    let (kind, (name, before, more)) = files
-        .map(|row| (Kind::Files, row))
+    let others = compare(text("descriptors.txt"), text("descriptors-end.txt"), kind_of);
+    // Of equals the last one is taken: a name says more than a kind.
+    let (kind, (name, before, more)) = others
+        .map(|row| (Kind::Others, row))
         .into_iter()
+        .chain(files.map(|row| (Kind::Files, row)))
         .chain(sockets.map(|row| (Kind::Sockets, row)))
         .chain(accepted.map(|row| (Kind::Accepted, row)))
         .max_by_key(|(_, (name, _, more))| (*more, std::cmp::Reverse(*name)))?;
@@ -151,6 +211,14 @@ fn file_of(line: &str) -> Option<(&str, u64)> {
     Some((path, 1)).filter(|_| path.starts_with('/'))
 }
 
+/// What a descriptor in the list is, where it is no file: `pipe`.
+fn kind_of(line: &str) -> Option<(&str, u64)> {
+    let (descriptor, rest) = line.trim_start().split_once("  ")?;
+    descriptor.parse::<u32>().ok()?;
+    let (kind, target) = rest.split_once(' ')?;
+    (!target.trim().is_empty() && !matches!(kind, "file" | "device")).then_some((kind, 1))
+}
+
 /// State and peer of a line of the summary of sockets: `205  tcp6 [::1]:80 close-wait`.
 fn peer_of(line: &str) -> Option<(&str, u64)> {
     let (count, rest) = line.strip_prefix("  ")?.trim_start().split_once("  ")?;
@@ -168,9 +236,22 @@ fn accepted_at(line: &str) -> Option<(&str, u64)> {
     (table.starts_with("tcp") && connected).then_some((local, 1))
 }
 
-/// The function of the program that waits for connections, where accepting takes too little time to be seen.
+/// How many of the connections that were accepted at `local` the other end has closed, where that is most of them; and all of them.
+fn hung_up(scene: &Scene<'_>, pid: &str, local: &str) -> Option<(f64, f64)> {
+    let wanted = format!("target/{pid}/sockets-end.txt");
+    let (_, text) = scene.capture.context.iter().find(|(name, _)| **name == wanted)?;
+    let lines =
+        || text.lines().take(LINES).filter(|line| accepted_at(line).is_some_and(|(at, _)| at == local));
+    let (all, closed) = (lines().count(), lines().filter(|line| line.contains(" close-wait")).count());
+    (closed >= 2 && closed * 2 >= all).then_some((closed as f64, all as f64))
+}
+
+/// The function of the program that accepts connections: by its CPU time in it, else by where it waits for them.
 fn accepter(scene: &Scene<'_>) -> Option<(Evidence, String)> {
     const ACCEPTS: [&str; 4] = ["inet_csk_accept", "__sys_accept4", "accept4", "accept"];
+    if let Some(known) = opener(scene, &["__sys_accept4", "inet_csk_accept"]) {
+        return Some(known);
+    }
     let tree = &scene.analysis.flames.all.waiting;
     let (function, share) = scene.caller_of(tree, |_, row| ACCEPTS.contains(&row.name.as_str()))?;
     let name = scene.function_name(Some(function))?;
@@ -178,16 +259,20 @@ fn accepter(scene: &Scene<'_>) -> Option<(Evidence, String)> {
     (share >= OPENER).then(|| (at(Reference::Function(function), text, Some(Value::Share(share))), name))
 }
 
+/// Opening may take too little time to be seen: what the program does meanwhile is the next best that is known.
+fn worker(scene: &Scene<'_>) -> Option<(Evidence, String)> {
+    let (function, share) =
+        scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= WORKS)?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!(
+        "{} of its CPU time meanwhile is in {name}: likely what opens them, for opening itself was not seen",
+        percent(share)
+    );
+    Some((at(Reference::Function(function), text, Some(Value::Share(share))), name))
+}
+
 /// The function of the program that opens, by CPU samples.
-fn opener(scene: &Scene<'_>, socket: bool) -> Option<(Evidence, String)> {
-    const FILES: [&str; 4] = ["do_sys_openat2", "__x64_sys_openat", "__x64_sys_open", "SafeFileHandle.Open"];
-    const SOCKETS: [&str; 4] = [
-        "__sys_socket",
-        "__sys_accept4",
-        "System.Net.Sockets.Socket.Connect",
-        "System.Net.Http.HttpConnectionPool.ConnectAsync",
-    ];
-    let names = if socket { SOCKETS } else { FILES };
+fn opener(scene: &Scene<'_>, names: &[&str]) -> Option<(Evidence, String)> {
     let tree = &scene.analysis.flames.all.cpu;
     let (function, share) = scene.caller_of(tree, |_, row| {
         names.iter().any(|name| match row.kind {
@@ -211,6 +296,10 @@ mod tests {
         assert_eq!(file_of("   751  file        /tmp/a b.nupkg  at 12"), Some(("/tmp/a b.nupkg", 1)));
         assert_eq!(file_of("   751  file        /tmp/a.nupkg"), Some(("/tmp/a.nupkg", 1)));
         assert_eq!(file_of("   725  file"), None);
+        assert_eq!(kind_of("   456  eventfd     anon_inode:[eventfd]"), Some(("eventfd", 1)));
+        assert_eq!(kind_of("   456  pipe        pipe:[77]"), Some(("pipe", 1)));
+        assert_eq!(kind_of("   751  file        /tmp/a"), None);
+        assert_eq!(kind_of("   725  eventfd"), None, "how many there are");
         assert_eq!(file_of("   456  socket      socket:[4009890]"), None);
         assert_eq!(
             peer_of("     205  tcp6 [::1]:43137 close-wait"),

@@ -63,7 +63,8 @@ fn by_flushes(scene: &Scene<'_>) -> Option<Finding> {
     let share = ((waited.as_secs_f64() / scene.seconds + each) / (1.0 - kept)).min(1.0);
     let switches = row.map_or(0, |row| row.voluntary);
     let rate = switches as f64 / scene.seconds;
-    if rate < FLUSHES_A_SECOND || each < FLUSH_CPU {
+    // The same of what would be where others did not keep it from the CPU.
+    if rate / (1.0 - kept) < FLUSHES_A_SECOND || each / (1.0 - kept) < FLUSH_CPU {
         return None;
     }
     let severity = grade(share, ONE_THREAD)?;

@@ -9,11 +9,11 @@ use crate::words::percent;
 
 /// Half of the CPU time in the kernel is unusual for anything but a file or network server at its limit.
 const KERNEL_SHARE: f64 = 0.5;
-/// Cores in use below which it harms nobody.
+/// CPUs that it uses, or wants, below which it harms nobody.
 const LEAST_CORES: f64 = 0.3;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    let used = scene.cores.filter(|&used| used >= LEAST_CORES)?;
+    let used = scene.wanted_cores().filter(|&wanted| wanted >= LEAST_CORES)?;
     if scene.sampled <= 0.0 {
         return None;
     }

@@ -6,6 +6,8 @@ use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, touched_by};
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
+use crate::trace::cost_names::Cost;
+use crate::trace::function::FunctionHandle;
 use crate::words::{bytes, percent, seconds};
 use biopsy_model::process::RuntimeKind;
 
@@ -20,6 +22,8 @@ const SHORT_HORIZON: f64 = 600.0;
 const SHORT: f64 = 30.0;
 /// From this share of the CPU time on, a function is what the program does.
 const MOST: f64 = 0.4;
+/// From this share of it on, what allocation there is tells who allocates.
+const ALLOCATES: f64 = 0.05;
 /// The growth is outside of a managed heap that grew by less than this share of it.
 const OUTSIDE: f64 = 0.25;
 /// Share of the time that a job computes.
@@ -96,7 +100,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     // Its pages are touched by the runtime's own threads: what the program does meanwhile is the next best that is known.
-    let worker = scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= MOST);
+    let worker = allocates(scene)
+        .or_else(|| scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= MOST));
     let worker = worker.filter(|_| toucher.is_none() && is_virtual_machine(scene, trend));
     let worker =
         worker.and_then(|(function, share)| Some((function, share, scene.function_name(Some(function))?)));
@@ -166,6 +171,14 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         evidence,
         next_steps: next_steps(trend, managed, native),
     })
+}
+
+/// The function of the program below which most of the allocating is, where there is enough of it to tell.
+fn allocates(scene: &Scene<'_>) -> Option<(FunctionHandle, f64)> {
+    let row = scene.facts.costs.iter().find(|row| row.cost == Cost::Allocation)?;
+    let (function, time) = row.callers.first()?;
+    let (time, all) = (time.as_secs_f64(), row.time.as_secs_f64());
+    (all >= scene.sampled * ALLOCATES && time >= all * MOST).then(|| (*function, time / scene.sampled))
 }
 
 fn next_steps(trend: &Trend, managed: bool, native: bool) -> Vec<String> {

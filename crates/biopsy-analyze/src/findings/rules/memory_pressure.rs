@@ -23,15 +23,22 @@ const SWAP_IMPACT: f64 = 0.2;
 const LIMIT_IMPACT: f64 = 0.3;
 const KILL_IMPACT: f64 = 0.9;
 
+/// Share of the time that a thread waits for pages, below which it hardly does; and how much is said of what others wait for.
+const HARDLY: f64 = 0.01;
+const OF_OTHERS: f64 = 0.2;
+
 /// One sign of it.
 struct Sign {
     severity: Severity,
     impact: f64,
     evidence: Evidence,
+    /// It is of the whole machine, whoever on it.
+    of_machine: bool,
 }
 
 fn sign(value: f64, thresholds: [f64; 3], impact: f64, evidence: Evidence) -> Option<Sign> {
-    Some(Sign { severity: grade(value, thresholds)?, impact, evidence })
+    let of_machine = matches!(&evidence.reference, Reference::Metric { table, .. } if table == "system");
+    Some(Sign { severity: grade(value, thresholds)?, impact, evidence, of_machine })
 }
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -44,11 +51,18 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .chain(waits(scene))
         .collect();
     let severity = signs.iter().map(|sign| sign.severity).max()?;
+    let impact = signs.iter().map(|sign| sign.impact).fold(0.0, f64::max);
+    // Others of the machine are stalled; of this process it is known what it waits for, and it is not memory.
+    let of_others = signs.iter().all(|sign| sign.of_machine) && hardly_waits(scene);
     Some(Finding {
         id: FindingId::MemoryPressure,
-        severity,
-        impact: signs.iter().map(|sign| sign.impact).fold(0.0, f64::max),
-        title: format!("Memory is short: {} waits for pages to be freed or read back", scene.name),
+        severity: if of_others { severity.min(Severity::Notice) } else { severity },
+        impact: if of_others { impact * OF_OTHERS } else { impact },
+        title: if of_others {
+            format!("Memory of the machine is short; {} itself was hardly seen to wait for it", scene.name)
+        } else {
+            format!("Memory is short: {} waits for pages to be freed or read back", scene.name)
+        },
         explanation: "The kernel has to free memory before it can give any out, or reads back from disk what it had to give up. \
                       Most likely there is too little memory for what runs here, or a limit is too low. It shows as disk \
                       traffic and slowness everywhere; the code that waits is not at fault."
@@ -59,6 +73,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             "Raise the limit or the machine's memory, or move something away",
         ]),
     })
+}
+
+/// What its threads wait for was recorded, and memory is next to nothing of it.
+fn hardly_waits(scene: &Scene<'_>) -> bool {
+    let waits = scene.thread_waits(|reason| reason == WaitReason::Memory);
+    !scene.facts.waits.by_thread.is_empty() && waits.iter().all(|wait| wait.share < HARDLY)
 }
 
 /// The kernel's own account of tasks that stood still for want of memory.
@@ -118,6 +138,7 @@ fn kills(scene: &Scene<'_>) -> Option<Sign> {
     counts.iter().any(|count| count.max() > 0.0).then(|| Sign {
         severity: Severity::Critical,
         impact: KILL_IMPACT,
+        of_machine: false,
         evidence: fact("the kernel killed a process of the cgroup for want of memory", None),
     })
 }

@@ -1,17 +1,20 @@
 //! Pages fault in again and again, because memory is given back to the kernel and taken anew.
 
 use crate::findings::evidence::steps;
-use crate::findings::finding::{Finding, FindingId, Severity};
-use crate::findings::harm::harms;
+use crate::findings::finding::{Finding, FindingId};
 use crate::findings::scene::Scene;
-use crate::findings::spent::{busy_evidence, on};
+use crate::findings::spent::{busy_evidence, collects, on, severity};
 use crate::trace::cost_names::Cost;
 use crate::words::percent;
 
 /// Share of the CPU time in page faults and mappings from which on they are what it goes to: healthy programs at work were at 5 % at most.
 const SHARE: f64 = 0.3;
-/// CPUs in use below which it harms nobody.
+/// CPUs that it uses, or wants, below which it harms nobody.
 const LEAST_CORES: f64 = 0.2;
+
+/// Share of the CPU time in making and collecting garbage from which on it is what pages come and go for.
+const MADE: f64 = 0.1;
+const GARBAGE: &[(Cost, &str)] = &[(Cost::Allocation, ""), (Cost::Collection, "")];
 
 const KINDS: &[(Cost, &str)] = &[
     (Cost::PageFaults, "page faults"),
@@ -19,7 +22,7 @@ const KINDS: &[(Cost, &str)] = &[
 ];
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    scene.cores.filter(|&used| used >= LEAST_CORES)?;
+    scene.wanted_cores().filter(|&wanted| wanted >= LEAST_CORES)?;
     let spent = on(scene, KINDS).filter(|spent| spent.share >= SHARE)?;
     // What is touched and kept is growth, which has a finding of its own; what starts touches much.
     let grows = scene.analysis.metrics.trends.iter().any(|trend| {
@@ -28,14 +31,16 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             && matches!(trend.column.as_str(), "memory.anon" | "memory.rss")
     });
     let given_back = on(scene, &KINDS[1..]).map_or(0.0, |spent| spent.share);
-    if grows || given_back < spent.share * 0.05 {
+    // A collector gives back what it has freed, and takes it again: that is the garbage, and has a finding of its own.
+    let made = on(scene, GARBAGE).map_or(0.0, |spent| spent.share);
+    if grows || given_back < spent.share * 0.05 || collects(scene) && made >= MADE {
         return None;
     }
     let mut evidence = spent.evidence.clone();
     evidence.extend(busy_evidence(scene));
     Some(Finding {
         id: FindingId::PageFaults,
-        severity: if harms(scene) { Severity::Warning } else { Severity::Notice },
+        severity: severity(scene, LEAST_CORES),
         impact: scene.busy(),
         title: format!(
             "Page faults: {} of the CPU time of {} is the kernel giving and taking memory, most{}",

@@ -4,7 +4,8 @@ use crate::findings::evidence::{at, fact, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::managed_names::{is_pool_thread, is_runtime_thread};
-use crate::words::{number, seconds};
+use crate::trace::function::FunctionHandle;
+use crate::words::{number, percent, seconds};
 
 /// New threads: pools start some with the first load.
 const MORE: usize = 8;
@@ -12,6 +13,8 @@ const MORE: usize = 8;
 /// recording: a pool that has filled up starts no more.
 const PART_OF_ALL: usize = 3;
 const PART_LATE: usize = 10;
+/// Share of the starter's CPU time from which on a function is most likely where it starts them.
+const MOST: f64 = 0.4;
 /// Threads from which on, if they are three times as many as at first, a limit is near.
 const CRITICAL: f64 = 100.0;
 
@@ -120,6 +123,9 @@ fn creator(scene: &Scene<'_>) -> Option<Creator> {
             "pthread_create",
             "create_thread",
             "Thread::start",
+            "java.lang.Thread.start",
+            "System.Threading.Thread.Start",
+            "do_start_new_thread",
             "thread::spawn",
             "clone3",
             "do_clone",
@@ -140,7 +146,11 @@ fn creator(scene: &Scene<'_>) -> Option<Creator> {
     let (&tid, &count) = makers.iter().max_by_key(|(tid, count)| (**count, std::cmp::Reverse(**tid)))?;
     let mut words = scene.thread_name(tid);
     let mut text = format!("{words} started {count} of them");
-    if let Some(place) =
+    if let Some((place, share)) = works_in(scene, tid) {
+        let place = scene.function_name(Some(place)).unwrap_or_default();
+        text.push_str(&format!("; {} of its CPU time is in {place} and what that calls", percent(share)));
+        words.push_str(&format!(", most likely in {place}"));
+    } else if let Some(place) =
         scene.thread_waits(|_| true).iter().find(|wait| wait.tid == tid).and_then(|wait| wait.function)
     {
         let place = scene.function_name(Some(place)).unwrap_or_default();
@@ -148,6 +158,12 @@ fn creator(scene: &Scene<'_>) -> Option<Creator> {
         words.push_str(&format!(", most likely in {place}"));
     }
     Some(Creator { words, evidence: at(Reference::Thread(tid), text, Some(Value::Count(count as f64))) })
+}
+
+/// Starting a thread takes CPU time: the function of the program that most of the starter's goes to, sleeping aside.
+fn works_in(scene: &Scene<'_>, tid: biopsy_model::Tid) -> Option<(FunctionHandle, f64)> {
+    let tree = &scene.analysis.flames.threads.iter().find(|thread| thread.tid == tid)?.flames.cpu;
+    scene.program_of(tree).filter(|(_, share)| *share >= MOST)
 }
 
 /// What the new threads are called and where they wait; the place once more by itself.

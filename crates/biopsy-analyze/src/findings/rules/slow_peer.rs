@@ -7,6 +7,7 @@ use crate::findings::scene::Scene;
 use crate::trace::wait_sums::CallWait;
 use crate::trace::waits::WaitReason;
 use crate::words::{number, percent, seconds};
+use biopsy_model::Tid;
 use rustc_hash::FxHashMap;
 
 /// Share of the time that a thread receives.
@@ -19,11 +20,19 @@ const SLOW: f64 = 0.005;
 /// TCP segments sent again a second: a network that loses some.
 const RETRANSMITS: f64 = 1.0;
 
+/// How much less is said where the peer is in the recording.
+const INSIDE: f64 = 0.4;
+
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let askers = askers(scene);
     let long =
         |asker: &&Asker<'_>| asker.wait.share >= SHARE && asker.wait.count >= WAITS && asker.mean >= SLOW;
-    let slow: Vec<&Asker<'_>> = askers.iter().filter(long).collect();
+    let mut slow: Vec<&Asker<'_>> = askers.iter().filter(long).collect();
+    // Whom a thread of the recording answers waits for that thread, or is the one that answers and waits for its questions: those who
+    // wait for somebody else come first.
+    if slow.iter().any(|asker| asker.answered_by.is_none()) {
+        slow.retain(|asker| asker.answered_by.is_none());
+    }
     // Where most is waited in all: threads that wait for questions, and nothing else, wait the longest each.
     let mut by_function: FxHashMap<_, (f64, usize)> = FxHashMap::default();
     for one in &slow {
@@ -54,6 +63,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Count(worst.count as f64)),
         ),
     ];
+    let inside = asker.answered_by.map(|tid| (tid, busy_with(scene, tid)));
+    if let Some((tid, does)) = &inside {
+        let text =
+            format!("{} of the recorded processes ends most of these waits: {does}", scene.thread_name(*tid));
+        evidence.push(at(Reference::Thread(*tid), text, None));
+    }
     if let Some(peer) = asker.peer {
         evidence.push(fact(format!("its process is connected to {peer}"), None));
     }
@@ -72,13 +87,21 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::SlowPeer,
-        severity: if worst.reason == WaitReason::Peer && asker.certain { Severity::Warning } else { Severity::Notice },
-        impact: worst.share,
-        title: format!(
-            "Waiting for a slow peer{in_place}: {} of the time in `{call}`{}",
-            percent(worst.share),
-            asker.peer.map_or(String::new(), |peer| format!(", connected to {peer}"))
-        ),
+        severity: if worst.reason == WaitReason::Peer && asker.certain && inside.is_none() { Severity::Warning } else { Severity::Notice },
+        // What the answering thread does is the cause, and is a finding of its own where it is one.
+        impact: if inside.is_some() { worst.share * INSIDE } else { worst.share },
+        title: match &inside {
+            Some((tid, does)) => format!(
+                "Waiting{in_place} for {}, which is recorded too: {} of the time in `{call}`; {does}",
+                scene.thread_name(*tid),
+                percent(worst.share)
+            ),
+            None => format!(
+                "Waiting for a slow peer{in_place}: {} of the time in `{call}`{}",
+                percent(worst.share),
+                asker.peer.map_or(String::new(), |peer| format!(", connected to {peer}"))
+            ),
+        },
         explanation: "Most likely another program (a database, a service, the network to it) takes long to answer, and this \
                       one can only wait. It is neither the CPU nor a lock. If the function is where the program waits for \
                       its own clients' requests, then it is idle instead, and nothing is wrong here."
@@ -89,4 +112,19 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             "See how often it asks: fewer, larger requests or several at a time help against latency",
         ]),
     })
+}
+
+/// What a thread does most of the time.
+fn busy_with(scene: &Scene<'_>, tid: Tid) -> String {
+    let runs = scene.thread(tid).map_or(0.0, |row| row.running.as_secs_f64() / scene.seconds);
+    let waits = scene.thread_waits(|reason| reason != WaitReason::Preempted);
+    let most = waits.iter().find(|wait| wait.tid == tid);
+    match most.filter(|wait| wait.share > runs) {
+        Some(wait) => {
+            let place =
+                scene.function_name(wait.function).map_or(String::new(), |name| format!(" in {name}"));
+            format!("it waits {} of the time{place}, most for {}", percent(wait.share), wait.reason.words())
+        }
+        None => format!("it runs {} of the time", percent(runs)),
+    }
 }
