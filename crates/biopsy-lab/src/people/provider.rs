@@ -33,7 +33,7 @@ use id_token::{Expected, Key};
 
 /// For how long is believed what the provider says of itself.
 const FRESH: Duration = Duration::from_secs(3600);
-/// Keys are asked for again because of an unknown one, and no more often.
+/// Keys are asked for again because of an unknown one, however new those are that are known, and no more often.
 const AGAIN: Duration = Duration::from_secs(60);
 /// Conversations with the provider at once: each code that somebody brings begins one.
 const AT_ONCE: usize = 4;
@@ -64,6 +64,8 @@ pub struct Settings {
 pub struct Provider {
     settings: Settings,
     known: Mutex<Known>,
+    /// When keys were asked for again. It is held while they are.
+    again: Mutex<Option<Instant>>,
     places: Semaphore,
 }
 
@@ -144,7 +146,12 @@ impl Provider {
             );
         }
         settings.address = settings.address.trim_end_matches('/').to_owned();
-        Ok(Self { settings, known: Mutex::default(), places: Semaphore::new(AT_ONCE) })
+        Ok(Self {
+            settings,
+            known: Mutex::default(),
+            again: Mutex::default(),
+            places: Semaphore::new(AT_ONCE),
+        })
     }
 
     /// What people call it.
@@ -281,6 +288,18 @@ impl Provider {
         Ok(keys)
     }
 
+    /// Its keys as they are now: it signs with one that is not known, and may have changed them a moment ago. Whoever wants that meanwhile waits, and
+    /// gets what was answered.
+    fn keys_again(&self) -> Result<Arc<Vec<Key>>, Refused> {
+        let mut last = self.again.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|when| when.elapsed() < AGAIN) {
+            return self.keys(FRESH);
+        }
+        let keys = self.keys(Duration::ZERO)?;
+        *last = Some(Instant::now());
+        Ok(keys)
+    }
+
     fn get<T: DeserializeOwned>(&self, place: &str) -> Result<T, Refused> {
         self.json("GET", place, &[("accept", "application/json")], None)
     }
@@ -356,7 +375,7 @@ impl Provider {
         let expected = Expected { issuer, client, nonce, now: crate::place::now() };
         let claims = match id_token::verify(token, &self.keys(FRESH)?, &expected) {
             // It may have new keys.
-            Err(id_token::UNKNOWN_KEY) => id_token::verify(token, &self.keys(AGAIN)?, &expected),
+            Err(id_token::UNKNOWN_KEY) => id_token::verify(token, &self.keys_again()?, &expected),
             other => other,
         }
         .map_err(Refused::NotBelieved)?;

@@ -44,6 +44,14 @@ struct Inside {
     /// What it calls itself.
     issuer: Option<String>,
     exchanges: usize,
+    /// What it calls the key that it publishes.
+    kid: String,
+    /// What it signs with, where that is another one.
+    signs_with: Option<EcdsaKeyPair>,
+    /// It does not say which keys it has.
+    keeps_keys_back: bool,
+    /// How often it was asked for them.
+    asked_for_keys: usize,
 }
 
 fn key() -> EcdsaKeyPair {
@@ -99,6 +107,10 @@ impl Vouching {
             spoil: |token, _| token,
             issuer: None,
             exchanges: 0,
+            kid: "1".to_owned(),
+            signs_with: None,
+            keeps_keys_back: false,
+            asked_for_keys: 0,
         };
         let inside = Arc::new(Mutex::new(inside));
         let serving = Arc::clone(&inside);
@@ -129,13 +141,24 @@ impl Vouching {
             assert_eq!(asked[name], value, "{name}");
         }
         let mut inside = self.inside.lock().unwrap();
-        let code = format!("code {}", inside.codes.len());
+        let code = format!("code {}", biopsy_deliver::encode(biopsy_deliver::random::<6>()));
         inside.codes.insert(code.clone(), (asked["code_challenge"].clone(), asked["nonce"].clone()));
         BTreeMap::from([("code".to_owned(), code), ("state".to_owned(), asked["state"].clone())])
     }
 
     fn set(&self, change: impl FnOnce(&mut Inside)) {
         change(&mut self.inside.lock().unwrap());
+    }
+
+    /// Takes another key, and publishes that one alone; gives the old one.
+    fn change_key(&self, kid: &str) -> EcdsaKeyPair {
+        let mut inside = self.inside.lock().unwrap();
+        inside.kid = kid.to_owned();
+        std::mem::replace(&mut inside.key, key())
+    }
+
+    fn asked_for_keys(&self) -> usize {
+        self.inside.lock().unwrap().asked_for_keys
     }
 
     fn exchanges(&self) -> usize {
@@ -192,12 +215,12 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: &mut Inside) {
             (200, said)
         }
         "/keys" => {
+            inside.asked_for_keys += 1;
             let point = inside.key.public_key().as_ref();
             let part = |at: usize| URL_SAFE_NO_PAD.encode(&point[at..at + 32]);
             let other = json!({ "kty": "AKP", "alg": "ML-DSA-44", "pub": "x", "kid": 7 });
-            let own =
-                json!({ "kty": "EC", "crv": "P-256", "kid": "1", "use": "sig", "x": part(1), "y": part(33) });
-            (200, json!({ "keys": [other, own] }))
+            let own = json!({ "kty": "EC", "crv": "P-256", "kid": inside.kid, "use": "sig", "x": part(1), "y": part(33) });
+            (if inside.keeps_keys_back { 503 } else { 200 }, json!({ "keys": [other, own] }))
         }
         "/token" => exchange(inside, &own, &authorization, &String::from_utf8(body).unwrap()),
         _ => (404, json!({})),
@@ -228,9 +251,10 @@ fn exchange(inside: &mut Inside, own: &str, authorization: &str, body: &str) -> 
         json!({ "iss": own, "aud": "the lab", "exp": now() + 300, "iat": now(), "nonce": nonce });
     put(&mut claims, &inside.claims);
     put(&mut claims, &inside.claims_put);
-    let mut header = json!({ "alg": "ES256", "kid": "1" });
+    let mut header = json!({ "alg": "ES256", "kid": inside.kid });
     put(&mut header, &inside.header_put);
-    let token = (inside.spoil)(signed(&inside.key, &header, &claims), &inside.key);
+    let key = inside.signs_with.as_ref().unwrap_or(&inside.key);
+    let token = (inside.spoil)(signed(key, &header, &claims), key);
     (200, json!({ "access_token": "x", "token_type": "Bearer", "id_token": token }))
 }
 
@@ -435,6 +459,70 @@ fn an_answer_is_good_once_in_the_browser_that_began_and_from_that_provider() {
         ("state".to_owned(), second["state"].clone()),
     ]);
     assert_eq!(browser.get(&path(&mixed)).status, 502);
+}
+
+#[test]
+fn a_provider_may_change_its_keys() {
+    let vouching = Vouching::start();
+    let lab = Running::start_with(vouching.provider());
+    for _ in 0..2 {
+        assert_eq!(log_in(&lab, &vouching).1.status, 200);
+    }
+    assert_eq!(vouching.asked_for_keys(), 1, "they are kept");
+    // A moment after the lab has asked for them: who logs in now does not have to wait until they are old.
+    let old = vouching.change_key("2");
+    assert_eq!(log_in(&lab, &vouching).1.status, 200, "with the new key");
+    assert_eq!(vouching.asked_for_keys(), 2);
+    // The old one, which somebody may have stolen, is none of its keys any more, whatever it is called.
+    vouching.set(|inside| inside.signs_with = Some(old));
+    for kid in ["1", "2", "3"] {
+        vouching.set(|inside| inside.header_put = json!({ "kid": kid }));
+        assert_eq!(log_in(&lab, &vouching).1.status, 502, "with the old key");
+    }
+    assert_eq!(vouching.asked_for_keys(), 2, "and it is not asked each time");
+    vouching.set(|inside| (inside.signs_with, inside.header_put) = (None, json!({})));
+    assert_eq!(log_in(&lab, &vouching).1.status, 200);
+}
+
+#[test]
+fn a_new_key_may_have_the_name_of_the_old_one() {
+    let vouching = Vouching::start();
+    let lab = Running::start_with(vouching.provider());
+    assert_eq!(log_in(&lab, &vouching).1.status, 200);
+    drop(vouching.change_key("1"));
+    assert_eq!(log_in(&lab, &vouching).1.status, 200, "with the new key");
+    assert_eq!(vouching.asked_for_keys(), 2);
+}
+
+#[test]
+fn of_many_who_come_with_a_new_key_each_is_logged_in_and_the_provider_is_asked_once() {
+    let vouching = Vouching::start();
+    let lab = Running::start_with(vouching.provider());
+    assert_eq!(log_in(&lab, &vouching).1.status, 200);
+    drop(vouching.change_key("2"));
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..6).map(|_| scope.spawn(|| log_in(&lab, &vouching).1.status)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(statuses, [200; 6]);
+    assert_eq!(vouching.asked_for_keys(), 2);
+}
+
+#[test]
+fn a_provider_that_does_not_say_its_keys_is_asked_again_by_the_next_one() {
+    let vouching = Vouching::start();
+    let lab = Running::start_with(vouching.provider());
+    assert_eq!(log_in(&lab, &vouching).1.status, 200);
+    let old = vouching.change_key("2");
+    vouching.set(|inside| inside.keeps_keys_back = true);
+    assert_eq!(log_in(&lab, &vouching).1.status, 502);
+    // What is known stays known.
+    vouching.set(|inside| (inside.signs_with, inside.header_put) = (Some(old), json!({ "kid": "1" })));
+    assert_eq!(log_in(&lab, &vouching).1.status, 200);
+    vouching.set(|inside| {
+        (inside.signs_with, inside.header_put, inside.keeps_keys_back) = (None, json!({}), false);
+    });
+    assert_eq!(log_in(&lab, &vouching).1.status, 200, "with the new key");
 }
 
 #[test]
