@@ -163,3 +163,32 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.push(ending);
     path.with_file_name(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::link::Secret;
+    use crate::signed::Fingerprint;
+
+    #[test]
+    fn what_is_kept_for_going_on_opens_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let sealed = folder.path().join("a.age");
+        let link = Link {
+            lab: "https://lab.example".to_owned(),
+            id: encode([1; 16]),
+            secret: Secret::generate(),
+            signer: Fingerprint::of("signer", &["a".to_owned()]),
+            readers: Fingerprint::of("readers", &["b".to_owned()]),
+        };
+        let state = State::new(&link, &Signer::generate(), 3, [0; 32], vec!["agreed".to_owned()]);
+        state.save(&sealed).unwrap();
+        let path = State::path_of(&sealed);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(&**link.secret.to_text()), "the secret of the link is in {text}");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(State::load(&sealed).unwrap().unwrap().is_of(&link));
+    }
+}

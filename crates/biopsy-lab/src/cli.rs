@@ -339,6 +339,7 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
         ways: Some(ways),
         workers: args.workers.min(64),
         silence: serve::SILENCE,
+        connections: serve::CONNECTIONS,
     };
     // Somebody has to be the first.
     let first = match people::all(&lab).await?.iter().any(|person| person.has_accepted) {

@@ -19,8 +19,6 @@ use crate::web::Program;
 use crate::{delete, derived, intake, web, work};
 use biopsy_terminal::out::say;
 
-/// Most connections at once.
-const CONNECTIONS: usize = 1024;
 /// Most bytes of the head of a call.
 const MOST_HEAD: usize = 64 << 10;
 
@@ -39,8 +37,12 @@ pub struct Serving {
     pub provider: Option<Arc<Provider>>,
     /// Longest silence of a caller.
     pub silence: Duration,
+    /// Most connections at once; who comes later waits.
+    pub connections: usize,
 }
 
+/// What is usual for [`Serving::connections`].
+pub const CONNECTIONS: usize = 1024;
 /// What is usual for [`Serving::silence`]: mobile networks fall silent for a while.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
@@ -81,7 +83,7 @@ pub async fn serve(lab: Lab, serving: &Serving, ready: impl FnOnce(SocketAddr)) 
         serving.provider.clone(),
     ));
     ready(address);
-    accept(listener, router, serving.silence).await;
+    accept(listener, router, serving.silence, serving.connections).await;
     Ok(())
 }
 
@@ -134,8 +136,8 @@ async fn each_minute(lab: &Lab) -> Result<(), LabError> {
     Ok(())
 }
 
-async fn accept(listener: TcpListener, router: Router, silence: Duration) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+async fn accept(listener: TcpListener, router: Router, silence: Duration, connections: usize) {
+    let places = Arc::new(Semaphore::new(connections));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let stream = match listener.accept().await {

@@ -57,6 +57,34 @@ fn another_key_and_a_file_that_is_none_are_told_apart() {
     assert!(matches!(opened(&endless, &key), Err(UnsealError::Damaged { .. })));
 }
 
+/// Counts what is read of it.
+struct Counted<'a>(Cursor<&'a [u8]>, &'a std::cell::Cell<usize>);
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        self.1.set(self.1.get() + count);
+        Ok(count)
+    }
+}
+
+impl Seek for Counted<'_> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn a_header_without_an_end_is_not_read_to_its_end() {
+    let endless = [b"age-encryption.org/v1\n".as_slice(), "-> x\nAAAA\n".repeat(3000).as_bytes()].concat();
+    let read = std::cell::Cell::new(0);
+    let from = Counted(Cursor::new(&endless[..]), &read);
+    let opened = SealedFile::of(from, Path::new("test.age"), &Identity::generate());
+    assert!(matches!(opened, Err(UnsealError::Damaged { .. })));
+    // 16 KiB, and what is read ahead.
+    assert!(read.get() <= 32 << 10, "{} of {} bytes were read", read.get(), endless.len());
+}
+
 #[test]
 fn a_file_that_was_cut_off_is_refused_at_every_length() {
     let key = Identity::generate();

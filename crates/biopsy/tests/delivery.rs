@@ -139,6 +139,48 @@ fn a_policy_that_others_may_write_allows_nothing() {
     assert_eq!((none.status.code(), asks.calls()), (Some(2), 0), "{}", words(&none));
 }
 
+#[test]
+fn nothing_is_sealed_or_sent_that_nobody_agreed_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let asks = Asks::for_this(file_recipe());
+    std::fs::write(folder.path().join("app.log"), "nothing in it").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_biopsy"));
+    command.args(["send", "app.log", "--patience", "1", "--to", &asks.link.to_text()]);
+    let refused = command.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+    let said = words(&refused);
+    assert!(
+        said.contains("nobody is there to be asked"),
+        "not refused, as nobody is there to be asked: {said}"
+    );
+    assert_eq!((refused.status.code(), asks.calls()), (Some(2), 1), "{said}");
+    // What would have been agreed to was shown.
+    for shown in [
+        "who asks      Example",
+        "for           case 4711",
+        "you send      `app.log`",
+        "readable by   Example",
+    ] {
+        assert!(said.contains(shown), "{shown}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was sealed");
+}
+
+#[test]
+fn a_link_without_https_is_used_by_nobody_who_has_not_said_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let asks = Asks::for_this(file_recipe());
+    std::fs::write(folder.path().join("app.log"), "nothing in it").unwrap();
+    let link = Link { lab: "http://lab.invalid".to_owned(), ..asks.link.clone() }.to_text();
+    let send = ["send", "app.log", "--yes", "--patience", "1", "--to", &link];
+    let refused = biopsy(folder.path(), &send);
+    let said = words(&refused);
+    assert!(said.contains("speaks no https"), "not refused, though it speaks no https: {said}");
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(!said.contains(&*asks.link.secret.to_text()), "{said}");
+    let all_the_same = biopsy(folder.path(), &[&send[..], &["--plain-http"]].concat());
+    assert_eq!(all_the_same.status.code(), Some(10), "there is no such lab: {}", words(&all_the_same));
+}
+
 /// Runs `biopsy send --request`; gives all names that were in its folder at any moment, and what it said.
 fn names_while_it_is_sent(more: &[&str]) -> (BTreeSet<String>, String, Option<i32>) {
     let mut target = TargetProcess::start(Program::HotFunction, &[]);
@@ -166,6 +208,10 @@ fn names_while_it_is_sent(more: &[&str]) -> (BTreeSet<String>, String, Option<i3
     };
     survival.assert_unharmed();
     target.stop();
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().flatten().map(|one| one.file_name()).collect();
+    let is_sealed = |name: &std::ffi::OsString| name.to_string_lossy().contains(".zip.age");
+    assert!(!left.is_empty() && left.iter().all(is_sealed), "what was in clear is left: {left:?}");
     (names, reader.join().unwrap().unwrap(), status.code())
 }
 

@@ -135,6 +135,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn memory_time_and_files_have_an_end() {
+        // Limits are of the whole process: in one of its own, which ends with it.
+        if std::env::var_os("BIOPSY_TEST_OF_LIMITS").is_none() {
+            let this = "worker::fence::tests::memory_time_and_files_have_an_end";
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", this, "--nocapture"]).env("BIOPSY_TEST_OF_LIMITS", "1");
+            let done = command.output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            return;
+        }
+        put_up(&std::env::current_exe().unwrap()).unwrap();
+        for (what, most) in
+            [(Resource::As, MEMORY), (Resource::Cpu, SECONDS), (Resource::Nofile, FILES), (Resource::Core, 0)]
+        {
+            let Rlimit { current, maximum } = rustix::process::getrlimit(what);
+            assert!(current == Some(most) && maximum == Some(most), "Resource::{what:?} has {current:?}");
+        }
+    }
+
+    #[test]
     fn behind_it_there_is_one_file_and_nothing_else() {
         if !biopsy_testkit::require_that(Path::new("/sys/kernel/security").is_dir(), "needs Landlock") {
             return;

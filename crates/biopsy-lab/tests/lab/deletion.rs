@@ -5,9 +5,10 @@ use std::path::Path;
 use crate::back_ends;
 use crate::support::{Running, send};
 use biopsy_deliver::certificate::verify;
-use biopsy_deliver::state::State;
+use biopsy_deliver::state::{State, hexadecimal};
 use biopsy_lab::store::Store;
 use biopsy_lab::{Lab, LabError, audit, cases, delete, open};
+use sha2::{Digest as _, Sha256};
 
 /// A program that writes down what it was started with, and what the key is.
 const READER: &str = "#!/bin/sh\nfor word in \"$@\"; do last=$word; done\n{ echo \"$1\"; echo \"$3\"; cat \"$2\" | wc -c; cat \"$last\"; } > \"$0.out\"\n";
@@ -158,6 +159,43 @@ fn a_log_that_was_changed_is_noticed() {
     };
     change("UPDATE log SET who = 'nobody' WHERE number = 1");
     assert_eq!(check(), Err(1));
+    // Whoever knows how a line is digested writes the first one with a digest of its own; those behind it are of another.
+    let (time, of, detail): (i64, String, String) = running
+        .wait_for(
+            sqlx::query_as("SELECT time, of, detail FROM log WHERE number = 1")
+                .fetch_one(running.lab.store.pool()),
+        )
+        .unwrap();
+    let mut sha256 = Sha256::new();
+    for field in ["", "1", &time.to_string(), "nobody", "asked", &of, &detail] {
+        sha256.update(format!("{}:{field},", field.len()));
+    }
+    let rewritten = sqlx::query("UPDATE log SET hash = $1 WHERE number = 1")
+        .bind(hexadecimal(&sha256.finalize()))
+        .execute(running.lab.store.pool());
+    running.wait_for(rewritten).unwrap();
+    assert_eq!(check(), Err(2), "it was written again with a digest of its own");
     change("DELETE FROM log WHERE number = 1");
     assert_eq!(check(), Err(1));
+}
+
+#[test]
+fn a_case_whose_time_is_up_deletes_itself_and_others_stay() {
+    let running = Running::start();
+    let lab = &running.lab;
+    for case in ["over", "later", "asked"] {
+        let link = running.ask(case);
+        if case != "asked" {
+            send(&link, b"the evidence", &running.path(&format!("{case}.age"))).unwrap();
+        }
+    }
+    let state = |case: &str| running.wait_for(cases::find(lab, case)).unwrap();
+    assert!(state("over").kept_until.is_some(), "what was sent has an end");
+    let set = sqlx::query("UPDATE cases SET kept_until = 1 WHERE id = 'over'").execute(lab.store.pool());
+    running.wait_for(set).unwrap();
+    running.wait_for(delete::those_whose_time_is_up(lab)).unwrap();
+    let states = ["over", "later", "asked"].map(|case| state(case).state);
+    assert_eq!(states, ["deleted", "received", "asked"], "its time is up");
+    let certificate = state("over").certificate.unwrap();
+    assert_eq!(verify(certificate.as_bytes(), None, None).unwrap().certificate.by, "lab");
 }

@@ -1,6 +1,8 @@
 //! Links and uploads: what is taken, from whom, and what nobody is told.
 
 use crate::support::{Running, noise, send, sender};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use biopsy_deliver::http::{Answer, Patience, call, config};
 use biopsy_deliver::state::State;
 use biopsy_deliver::{Link, Progress, Secret, SendError, Signer, proof};
@@ -22,11 +24,17 @@ fn what_is_sent_arrives_with_a_receipt_and_nothing_of_it_is_readable_in_the_stor
     assert_eq!(objects.len(), 1);
     let kept = lab.stored(&objects[0].name);
     assert_eq!(kept, std::fs::read(lab.path("case.age")).unwrap(), "byte for byte");
+    assert!(!objects[0].name.contains("4711"), "its name says nothing: {}", objects[0].name);
+    let heads: Vec<(String,)> =
+        lab.wait_for(sqlx::query_as("SELECT hash FROM log").fetch_all(lab.lab.store.pool())).unwrap();
+    assert!(heads.iter().any(|(hash,)| *hash == receipt.log_head), "a line of the log: {receipt:?}");
+    let secret: [u8; 32] = biopsy_deliver::decode(&link.secret.to_text()).unwrap();
     for name in ["lab/lab.db", "lab/lab.db-wal"] {
         let bytes = std::fs::read(lab.path(name)).unwrap_or_default();
-        let secret = link.secret.to_text();
+        let text = link.secret.to_text();
         assert!(!bytes.windows(10).any(|part| part == b"heliotrope"), "{name}");
-        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{name}");
+        assert!(!bytes.windows(text.len()).any(|part| part == text.as_bytes()), "{name}");
+        assert!(!bytes.windows(32).any(|part| part == secret), "the secret itself is in {name}");
         assert!(!bytes.windows(15).any(|part| part == b"AGE-SECRET-KEY-"), "{name}");
     }
 }
@@ -142,6 +150,57 @@ fn pieces_that_lie_are_not_taken() {
 }
 
 #[test]
+fn nothing_is_given_out_to_whoever_has_the_link() {
+    let lab = Running::start();
+    let (link, signer) = (lab.ask("4711"), Signer::generate());
+    let path = format!("/api/uploads?request={}", link.id);
+    let create = |length: &str| raw(&link, "POST", &path, &signer, &[("upload-length", length)], Some(&[]));
+    let place = create("10").header("location").unwrap().to_owned();
+    assert_eq!(create("9").status, 400, "one upload each");
+    assert_eq!(create("11").status, 400, "one upload each");
+    let headers = [("upload-offset", "0"), ("content-type", "application/offset+octet-stream")];
+    assert_eq!(raw(&link, "PATCH", &place, &signer, &headers, Some(b"12345")).status, 204);
+    // Not to its own sender either.
+    assert_eq!(raw(&link, "GET", &place, &signer, &[], None).status, 405);
+    let file = format!("/api/requests/{}/file", link.id);
+    assert_eq!(raw(&link, "GET", &file, &signer, &[], None).status, 405);
+}
+
+#[test]
+fn a_call_is_taken_as_its_sender_signed_it() {
+    let lab = Running::start();
+    let (link, signer) = (lab.ask("4711"), Signer::generate());
+    let path = format!("/api/uploads?request={}", link.id);
+    let created = raw(&link, "POST", &path, &signer, &[("upload-length", "10")], Some(&[]));
+    let place = created.header("location").unwrap().to_owned();
+    let agent = config(&Patience::default()).build().into();
+    let bearer = format!("Bearer {}", *link.secret.to_text());
+    // Whoever has the link and has seen the sender's key, which each call shows.
+    let key = signer.key().to_string();
+    let status = |proof: &str, offset: &str| {
+        let all = [
+            ("authorization", bearer.as_str()),
+            (proof::KEY, key.as_str()),
+            (proof::PROOF, proof),
+            ("upload-offset", offset),
+            ("content-type", "application/offset+octet-stream"),
+        ];
+        call(&agent, "PATCH", &format!("{}{place}", link.lab), &all, Some(b"12345")).unwrap().status
+    };
+    let at = |text: &'static str| move |name: &str| (name == "upload-offset").then_some(text);
+    let other = proof::sign(&Signer::generate(), "PATCH", &place, at("0"));
+    assert_eq!(status(&other, "0"), 404, "by another");
+    let of_head = proof::sign(&signer, "HEAD", &place, at("0"));
+    assert_eq!(status(&of_head, "0"), 404, "of another call");
+    let of_elsewhere = proof::sign(&signer, "PATCH", "/api/uploads/other", at("0"));
+    assert_eq!(status(&of_elsewhere, "0"), 404, "of another upload");
+    let of_later = proof::sign(&signer, "PATCH", &place, at("5"));
+    assert_eq!(status(&of_later, "0"), 404, "of another place");
+    assert_eq!(status("", "0"), 404, "of nothing");
+    assert_eq!(status(&proof::sign(&signer, "PATCH", &place, at("0")), "0"), 204);
+}
+
+#[test]
 fn room_is_promised_once() {
     let lab = Running::start();
     let stat = rustix::fs::statvfs(lab.folder.path()).unwrap();
@@ -174,8 +233,24 @@ fn a_whole_that_is_another_than_was_said_is_refused() {
     let mut other = std::fs::read(&path).unwrap();
     *other.last_mut().unwrap() ^= 1;
     std::fs::write(&path, other).unwrap();
-    let error = sender.send(&path, &mut state, &mut go_on).unwrap_err();
-    assert!(matches!(error, SendError::Changed(_)), "{error}");
+    let sent = sender.send(&path, &mut state, &mut go_on);
+    assert!(matches!(sent, Err(SendError::Changed(_))), "it was not looked at: {sent:?}");
+    // A sender that does not look: each piece is as its checksum says, and the whole is another.
+    let metadata = format!("sha256 {}", STANDARD.encode("00".repeat(32)));
+    let headers = [("upload-length", "5"), ("upload-metadata", metadata.as_str())];
+    let at = format!("/api/uploads?request={}", link.id);
+    let place = raw(&link, "POST", &at, sender.signer(), &headers, Some(&[]));
+    let place = place.header("location").unwrap().to_owned();
+    let headers = [("upload-offset", "0"), ("content-type", "application/offset+octet-stream")];
+    assert_eq!(raw(&link, "PATCH", &place, sender.signer(), &headers, Some(b"12345")).status, 204);
+    let receipt = || raw(&link, "GET", &format!("{place}/receipt"), sender.signer(), &[], None).status;
+    let mut status = receipt();
+    while status == 202 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        status = receipt();
+    }
+    assert_eq!(status, 404, "the lab read it once more");
+    assert!(lab.wait_for(cases::objects(&lab.lab, "4711")).unwrap().is_empty());
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use base64::Engine as _;
@@ -121,11 +123,66 @@ fn a_name_that_leads_to_the_inside_is_not_dialled_and_no_redirect_followed() {
     let (inside, told_inside) = listen(vec!["200 OK".to_owned()]);
     lab.wait_for(send_waiting(&lab.lab, &hook(inside, Form::Standard, false))).unwrap();
     assert_eq!(count(&lab, "SELECT count(*) FROM outbox WHERE state = 'waiting' AND tries = 1"), 1);
+    let (why,): (Option<String>,) =
+        lab.wait_for(sqlx::query_as("SELECT error FROM outbox").fetch_one(lab.lab.store.pool())).unwrap();
+    assert_eq!(why.as_deref(), Some("notices go by https"));
     let (outside, told) = listen(vec![format!("302 Found\r\nlocation: http://127.0.0.1:{inside}/")]);
     wake(&lab, "outbox");
     lab.wait_for(send_waiting(&lab.lab, &hook(outside, Form::Standard, true))).unwrap();
     told.recv().unwrap();
     assert!(told_inside.try_recv().is_err(), "nobody was there");
+}
+
+#[test]
+fn nobody_near_is_spoken_to_by_https_either() {
+    let lab = Running::start_quiet();
+    lab.ask("4711");
+    lab.wait_for(delete::case(&lab.lab, "4711", "test", "why not")).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, dialled) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+    let counting = Arc::clone(&dialled);
+    // Whoever dials is counted before he sees that nobody speaks.
+    std::thread::spawn(move || {
+        for _ in listener.incoming() {
+            counting.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let send = |host: &str, is_private_allowed: bool| {
+        wake(&lab, "outbox");
+        let url = format!("https://{host}:{port}/hook");
+        let hook = Some(Hook { url, is_private_allowed, form: Form::Standard });
+        assert_eq!(lab.wait_for(send_waiting(&lab.lab, &Ways { hook, mailer: None })).unwrap(), 1);
+        dialled.load(Ordering::SeqCst)
+    };
+    for host in ["localhost", "127.0.0.1", "[::ffff:127.0.0.1]"] {
+        assert_eq!(send(host, false), 0, "somebody was dialled: {host}");
+    }
+    assert!(send("localhost", true) > 0, "it would be seen");
+}
+
+#[test]
+fn a_proxy_that_is_named_in_the_environment_is_not_asked() {
+    const HOOK: &str = "BIOPSY_TEST_HOOK";
+    // The environment is of a whole process: one of its own sends.
+    if let Ok(port) = std::env::var(HOOK) {
+        let lab = Running::start_quiet();
+        lab.ask("4711");
+        lab.wait_for(delete::case(&lab.lab, "4711", "test", "why not")).unwrap();
+        lab.wait_for(send_waiting(&lab.lab, &hook(port.parse().unwrap(), Form::Standard, true))).unwrap();
+        return;
+    }
+    let (port, told) = listen(vec!["200 OK".to_owned()]);
+    let (proxy, told_proxy) = listen(vec!["502 No".to_owned(), "502 No".to_owned()]);
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let this = "notices::a_proxy_that_is_named_in_the_environment_is_not_asked";
+    command.args(["--exact", this, "--nocapture"]).env(HOOK, port.to_string());
+    for name in ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "all_proxy", "https_proxy", "http_proxy"] {
+        command.env(name, format!("http://127.0.0.1:{proxy}"));
+    }
+    let done = command.env_remove("NO_PROXY").env_remove("no_proxy").output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(told_proxy.try_recv().is_err(), "the proxy was asked");
+    told.recv().unwrap();
 }
 
 #[test]

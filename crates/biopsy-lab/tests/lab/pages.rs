@@ -7,7 +7,8 @@ use biopsy_lab::people::second_factor::SecondFactor;
 use biopsy_lab::people::{self, Role, Roles};
 use biopsy_lab::place::now;
 use biopsy_lab::web::Program;
-use biopsy_lab::{LabError, delete};
+use biopsy_lab::{LabError, cases, delete};
+use biopsy_seal::seal_file;
 
 use sha2::{Digest, Sha256};
 
@@ -298,6 +299,46 @@ fn pages_run_no_script_and_names_stay_text() {
     assert_eq!(browser.get("/send.js").headers["content-type"], "text/javascript; charset=utf-8");
     let error = lab.wait_for(invite(&lab.lab, "<x>", &Roles(vec![Role::Lead]), "test")).unwrap_err();
     assert!(matches!(error, LabError::Usage(_)), "{error}");
+}
+
+/// As a worker leaves a report.
+fn put_report(lab: &Running, case: &str, kind: &str, text: &str) {
+    let recipient = lab.wait_for(cases::find(&lab.lab, case)).unwrap().recipient().unwrap();
+    let name = format!("{case}-{}", kind.replace('.', "-"));
+    seal_file(&mut text.as_bytes(), &lab.lab.storage.place(&name), &[recipient]).unwrap();
+    lab.wait_for(lab.lab.storage.keep(&name)).unwrap();
+    let put = sqlx::query(
+        "INSERT INTO objects (name, case_id, upload_id, kind, bytes) SELECT $1, case_id, id, $2, 1 FROM uploads WHERE case_id = $3",
+    );
+    lab.wait_for(put.bind(name).bind(kind).bind(case).execute(lab.lab.store.pool())).unwrap();
+}
+
+#[test]
+fn a_report_is_shown_in_a_sandbox_and_one_from_elsewhere_as_text() {
+    let lab = Running::start();
+    for case in ["ours", "theirs"] {
+        send(&lab.ask(case), b"the evidence", &lab.path(&format!("{case}.age"))).unwrap();
+        put_report(&lab, case, "report.md", "<script>alert(1)</script>");
+    }
+    put_report(&lab, "ours", "report.html", "<p>found</p>");
+    let (browser, _) = entered(&lab, "ada", &[Role::Analyst]);
+    for (case, content, body) in [
+        ("ours", "text/html; charset=utf-8", "<p>found</p>"),
+        ("theirs", "text/plain; charset=utf-8", "<script>alert(1)</script>"),
+    ] {
+        let page = browser.get(&format!("/case/{case}/report"));
+        assert_eq!((page.status, page.body.as_str()), (200, body), "{case}");
+        assert_eq!(page.headers["content-type"], content, "not text/plain");
+        assert_eq!(page.headers["x-content-type-options"], "nosniff");
+        assert_eq!(page.headers["cache-control"], "no-store");
+        let policy = &page.headers["content-security-policy"];
+        // It may draw: with no origin, no call, no form and no frame of others around it.
+        assert!(policy.starts_with("sandbox allow-scripts; default-src 'none';"), "no sandbox: {policy}");
+        for part in ["form-action 'none'", "base-uri 'none'", "frame-ancestors 'self'"] {
+            assert!(policy.contains(part), "{part}: {policy}");
+        }
+        assert!(!policy.contains("connect-src") && !policy.contains("allow-same-origin"), "{policy}");
+    }
 }
 
 #[test]

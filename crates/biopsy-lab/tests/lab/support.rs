@@ -11,7 +11,7 @@ use biopsy_lab::Lab;
 use biopsy_lab::notices::Ways;
 use biopsy_lab::people::provider::Provider;
 use biopsy_lab::requests::{self, NewRequest};
-use biopsy_lab::serve::{SILENCE, Serving, serve};
+use biopsy_lab::serve::{CONNECTIONS, SILENCE, Serving, serve};
 use biopsy_lab::storage::Held;
 use biopsy_lab::web::Program;
 use biopsy_seal::{Recipient, seal_file};
@@ -34,29 +34,34 @@ impl Running {
 
     /// Without anybody who sends notices meanwhile: tests that look at them do.
     pub(crate) fn start_quiet() -> Self {
-        Self::begin(tempfile::tempdir().unwrap(), 0, false, SILENCE, None)
+        Self::begin(tempfile::tempdir().unwrap(), 0, false, (SILENCE, CONNECTIONS), None)
     }
 
     /// With less patience than is usual.
     pub(crate) fn start_impatient(silence: Duration) -> Self {
-        Self::begin(tempfile::tempdir().unwrap(), 0, true, silence, None)
+        Self::begin(tempfile::tempdir().unwrap(), 0, true, (silence, CONNECTIONS), None)
+    }
+
+    /// With room for so many connections at once.
+    pub(crate) fn start_with_room_for(connections: usize) -> Self {
+        Self::begin(tempfile::tempdir().unwrap(), 0, true, (SILENCE, connections), None)
     }
 
     /// At the port that was used before, or at any.
     pub(crate) fn start_in(folder: tempfile::TempDir, port: u16) -> Self {
-        Self::begin(folder, port, true, SILENCE, None)
+        Self::begin(folder, port, true, (SILENCE, CONNECTIONS), None)
     }
 
     /// Where people log in at a provider.
     pub(crate) fn start_with(provider: Provider) -> Self {
-        Self::begin(tempfile::tempdir().unwrap(), 0, true, SILENCE, Some(Arc::new(provider)))
+        Self::begin(tempfile::tempdir().unwrap(), 0, true, (SILENCE, CONNECTIONS), Some(Arc::new(provider)))
     }
 
     fn begin(
         folder: tempfile::TempDir,
         port: u16,
         is_telling: bool,
-        silence: Duration,
+        (silence, connections): (Duration, usize),
         provider: Option<Arc<Provider>>,
     ) -> Self {
         let runtime =
@@ -72,6 +77,7 @@ impl Running {
             program: None,
             provider,
             silence,
+            connections,
         };
         // No biopsy, but a program.
         let file = folder.path().join("program");

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use biopsy_seal::{Identity, seal_file};
+use biopsy_testkit::require_program;
 use serde_json::Value;
 
 fn worker(plain: &[u8], key: &Identity, with: &Identity) -> Output {
@@ -15,15 +16,13 @@ fn worker(plain: &[u8], key: &Identity, with: &Identity) -> Output {
 }
 
 fn run(path: &Path, with: &Identity) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_biopsy-lab"))
-        .arg("worker")
-        .arg(path)
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    feed(Command::new(env!("CARGO_BIN_EXE_biopsy-lab")).arg("worker").arg(path).env_clear(), with)
+}
+
+/// Runs it with the key on its standard input.
+fn feed(command: &mut Command, with: &Identity) -> Output {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(with.secret_text().as_bytes()).unwrap();
     child.wait_with_output().unwrap()
 }
@@ -42,6 +41,30 @@ fn what_was_sent_is_analysed_where_it_is() {
         assert!(answer["html"].as_str().unwrap().ends_with("</html>\n"));
         let report: Value = serde_json::from_str(answer["json"].as_str().unwrap()).unwrap();
         assert!(report["findings"].is_array(), "{of}");
+    }
+}
+
+/// The order of its calls, by strace: nothing of the file is read before it has given up everything else.
+#[test]
+fn it_is_fenced_in_before_it_opens_what_was_sent() {
+    if !require_program("strace", &["--version"]) {
+        return;
+    }
+    let (folder, key) = (tempfile::tempdir().unwrap(), Identity::generate());
+    let (path, log) = (folder.path().join("what-was-sent"), folder.path().join("calls"));
+    seal_file(&mut &fixture("recordings/format-1.0.zip")[..], &path, &[key.recipient()]).unwrap();
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-qq", "-e", "trace=openat,landlock_restrict_self,seccomp,prctl", "-o"]).arg(&log);
+    let done = feed(traced.arg(env!("CARGO_BIN_EXE_biopsy-lab")).arg("worker").arg(&path), &key);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let calls = std::fs::read_to_string(log).unwrap();
+    let lines: Vec<&str> = calls.lines().collect();
+    // For its path alone (O_PATH) it is opened by the fence, which has to name it.
+    let read = |line: &&str| line.contains("what-was-sent") && !line.contains("O_PATH");
+    let opened = lines.iter().position(read).expect("it is opened");
+    for fence in ["landlock_restrict_self(", "SECCOMP"] {
+        let put_up = lines.iter().position(|line| line.contains(fence) && line.ends_with("= 0"));
+        assert!(put_up.is_some_and(|put_up| put_up < opened), "it was opened first: {fence} {calls}");
     }
 }
 

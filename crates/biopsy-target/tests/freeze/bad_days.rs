@@ -183,6 +183,24 @@ fn a_traced_process_is_refused() {
     target.stop();
 }
 
+/// Its pid belongs to another process when it is frozen, and that one is left alone.
+#[test]
+fn a_pid_that_was_given_away_since_it_was_planned() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut target = start_registers(&["1"]);
+    let mut plan = biopsy_target::freeze::plan(&[crate::support::key(target.pid())], &options()).unwrap();
+    for process in &mut plan.processes {
+        process.key.start_ticks -= 1;
+    }
+    let frozen = biopsy_target::freeze::freeze(plan, &options()).map(|_| ());
+    assert!(matches!(frozen, Err(FreezeError::Ended { .. })), "another one was frozen: {frozen:?}");
+    assert_intact(&mut target);
+    target.stop();
+}
+
 #[test]
 fn two_freezes_at_once() {
     let _one = alone();
