@@ -10,6 +10,7 @@ mod bench;
 mod catalogue;
 mod ci;
 mod comparisons;
+mod controls;
 mod demo;
 mod dist;
 mod distribution;
@@ -49,6 +50,8 @@ enum Command {
     Kills(kills::Options),
     /// Recordings of the same load compared, and of one with a function made slower: what `biopsy compare` claims
     Comparisons(comparisons::Options),
+    /// Each control of docs/security.md taken away: its test has to fail
+    Controls(controls::Options),
     /// A private MariaDB under load, captured
     Demo(demo::Options),
     /// Each verb with its 1st, 2nd ... n-th system call failing: nothing harmed, nothing lost in silence, nothing left
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options),
         Command::Kills(options) => kills::run(&options),
         Command::Comparisons(options) => comparisons::run(&options),
+        Command::Controls(options) => controls::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Score(options) => score::run(&options),

@@ -7,7 +7,7 @@ mod modules;
 mod numbers;
 mod orphans;
 mod ratio;
-mod sources;
+pub(crate) mod sources;
 
 use crate::run::Outcome;
 
