@@ -174,7 +174,7 @@ impl Redactor {
             let from = arg.find(':').filter(|colon| is_user(&arg[..*colon])).map_or(0, |colon| colon + 1);
             let to = arg[from..].rfind('@').filter(|_| from > 0).map_or(arg.len(), |at| from + at);
             let value = &arg[from..to];
-            if crate::plausible::is_generated(value.as_bytes()) && masks_in(arg.as_bytes()).is_empty() {
+            if crate::made_up::is_generated(value.as_bytes()) && masks_in(arg.as_bytes()).is_empty() {
                 self.learn_told(value.as_bytes());
                 let mask = self.pseudonym(OPTION_RULE, value);
                 arg.replace_range(from..to, &mask);
@@ -227,7 +227,7 @@ impl Redactor {
         let start = start + usize::from(is_define);
         let (name, value) = (&arg[start..equals], &arg[equals + 1..]);
         // A whole command in one argument (`sh -c "X_TOKEN=a run"`) is text.
-        let is_phrase = crate::plausible::is_phrase(value.as_bytes());
+        let is_phrase = crate::phrase::is_phrase(value.as_bytes());
         if value.contains(char::is_whitespace) && !arg.starts_with('-') && !is_phrase {
             return None;
         }

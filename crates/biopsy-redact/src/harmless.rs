@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::key::words_of;
+use crate::words::words_of;
 
 /// How far the line of a value is looked at, in bytes.
 const REACH: usize = 160;

@@ -18,7 +18,8 @@ use crate::source::{
     is_source, is_variable,
 };
 use crate::value::{self, How, Value};
-use crate::{aligned, cells, composite, harmless};
+use crate::words::words_of;
+use crate::{aligned, cells, composite, harmless, phrase};
 
 /// Longest name looked at on each side of the keyword, in bytes.
 const NAME_REACH: usize = 64;
@@ -103,7 +104,7 @@ impl KeyRule {
         let is_token = |value: &Value| {
             let bytes = &text[value.range.clone()];
             plausible::is_strong(bytes, Strength::Token)
-                || plausible::is_phrase(bytes)
+                || phrase::is_phrase(bytes)
                 || text[name.clone()].contains(&b'_') && plausible::is_uuid(bytes)
                 || (self.uuid || value.quoted || self.strength == Strength::Any) && plausible::is_uuid(bytes)
                 || value.quoted
@@ -136,7 +137,7 @@ impl KeyRule {
             for value in values.iter_mut().filter(|value| !value.quoted) {
                 let mut whole = value.clone();
                 value::extend_to_line(text, &mut whole);
-                if plausible::is_phrase(&text[whole.range.clone()]) {
+                if phrase::is_phrase(&text[whole.range.clone()]) {
                     *value = whole;
                 }
             }
@@ -170,7 +171,7 @@ impl KeyRule {
                 && (!is_own_name(text, value, word) || !is_declaration(text, value.range.start))
                 && !is_metavariable(text, value, word)
                 && (plausible::is_random_with_brackets(&text[value.range.clone()])
-                    || plausible::is_spoken_phrase(&text[value.range.clone()])
+                    || phrase::is_spoken_phrase(&text[value.range.clone()])
                     || !is_mentioned(text, &name, &part, value))
         });
         if self.strength == Strength::Any && place.whole_line {
@@ -270,9 +271,8 @@ impl KeyRule {
         if value.quoted && bytes.contains(&b'|') && plausible::is_code(bytes, lists) {
             return false;
         }
-        let may_be_code = !value.quoted
-            && !plausible::is_random_with_brackets(bytes)
-            && !plausible::is_spoken_phrase(bytes);
+        let may_be_code =
+            !value.quoted && !plausible::is_random_with_brackets(bytes) && !phrase::is_spoken_phrase(bytes);
         if may_be_code
             && (is_remark(text, value.range.start)
                 || is_source(text, &value.range)
@@ -294,7 +294,7 @@ impl KeyRule {
         if ((prose && self.strict_prose) || (compared && !value.quoted))
             && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=~".contains(b))
             && !(bytes.len() >= 8 && (plausible::is_no_name(bytes) || crate::scrambled::is_unspoken(bytes)))
-            && !(value.quoted && plausible::is_phrase(bytes))
+            && !(value.quoted && phrase::is_phrase(bytes))
         {
             return false;
         }
@@ -521,47 +521,9 @@ fn ends_word(text: &[u8], at: usize, name_end: usize) -> bool {
     !next.is_ascii_alphabetic() || (next.is_ascii_uppercase() && last.is_ascii_lowercase())
 }
 
-/// The words of a name: split at what is no letter or digit, and at capitals.
-pub(crate) fn words_of(name: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        while at < name.len() && !name[at].is_ascii_alphanumeric() {
-            at += 1;
-        }
-        if at >= name.len() {
-            return None;
-        }
-        let start = at;
-        at += 1;
-        while at < name.len() && name[at].is_ascii_alphanumeric() {
-            let (last, next) = (name[at - 1], name[at]);
-            let capital = next.is_ascii_uppercase() && !last.is_ascii_uppercase();
-            let acronym_ends = last.is_ascii_uppercase()
-                && next.is_ascii_uppercase()
-                && name.get(at + 1).is_some_and(u8::is_ascii_lowercase);
-            if capital || acronym_ends {
-                break;
-            }
-            at += 1;
-        }
-        Some(&name[start..at])
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_split_into_words() {
-        let words = |name: &str| {
-            words_of(name.as_bytes()).map(|w| String::from_utf8_lossy(w).into_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(words("DbPasswordHash"), ["Db", "Password", "Hash"]);
-        assert_eq!(words("_min_length"), ["min", "length"]);
-        assert_eq!(words("HTTPToken"), ["HTTP", "Token"]);
-        assert_eq!(words("__"), Vec::<String>::new());
-    }
 
     #[test]
     fn words_begin_and_end_where_case_or_separators_say() {

@@ -60,6 +60,7 @@ mod outline;
 mod pairs;
 mod parameters;
 mod peeled;
+mod phrase;
 mod place;
 mod plausible;
 mod pseudonym;
@@ -80,6 +81,7 @@ mod value;
 pub mod verify;
 mod wide;
 mod word_lists;
+mod words;
 
 pub use command_line::RedactedCommand;
 pub use counts::{Hit, RedactionLog};

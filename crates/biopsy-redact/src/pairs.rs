@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::lead;
+use crate::made_up;
 use crate::plausible;
 use crate::quote::Quote;
 use crate::value::{Value, quoted, skip_blank};
@@ -90,7 +91,7 @@ fn beside_in_quotes(text: &[u8], begin: usize, quote: Quote<'_>, behind: usize) 
     let ends = text.get(end).is_none_or(|next| b",)]}\n\r".contains(next) || end > value.range.end + length);
     // In a row the neighbour of a name may be the next name: `'password', 'address2'`.
     let is_value = is_call
-        || !plausible::is_named_like_code(bytes)
+        || !made_up::is_named_like_code(bytes)
             && plausible::is_mixed(bytes)
             && bytes.iter().any(|b| b.is_ascii_digit() || b"!#$%^&*~?".contains(b));
     (ends && is_value).then_some(value)

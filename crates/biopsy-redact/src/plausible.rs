@@ -1,7 +1,7 @@
 //! Is a value a secret at all? Placeholders, common words, source code and identifiers are not.
 
 use crate::called::{is_called, is_number, is_path, is_release, is_version};
-pub(crate) use crate::made_up::{is_generated, is_named_like_code, is_phrase, is_spoken_phrase};
+use crate::phrase;
 use crate::pseudonym::mask_at;
 use crate::rules::{Strength, WordSet, Words};
 use crate::scrambled::{bits_per_pair, is_scrambled, is_unspoken};
@@ -450,7 +450,7 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
         && (!is_word
             || is_no_name(value)
             || is_turned && value.len() >= 12 && !value.contains(&b' ')
-            || is_phrase(value)
+            || phrase::is_phrase(value)
             || is_unspoken(value))
         && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
 }

@@ -9,6 +9,7 @@ use regex_automata::{Anchored, Input};
 
 use crate::below;
 use crate::check::Check;
+use crate::made_up;
 use crate::plausible::{self, Lists};
 use crate::rules::Rule;
 
@@ -246,7 +247,7 @@ impl Shape {
             && !plausible::is_placeholder(value, lists)
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
             && (!self.mixed || plausible::is_mixed(value))
-            && (!self.generated || plausible::is_generated(value))
+            && (!self.generated || made_up::is_generated(value))
             && (self.random_run == 0
                 || self.has_prefixes && value.len() > 36 && plausible::is_uuid(&value[value.len() - 36..])
                 || plausible::has_random_run(value, self.random_run)

@@ -7,9 +7,9 @@
 use std::ops::Range;
 
 use crate::called::{is_called, is_file_name, is_path};
-use crate::key::words_of;
 use crate::plausible::{self, Lists};
 use crate::scrambled::{bits_per_pair, is_scrambled};
+use crate::words::words_of;
 
 /// Shortest run that is looked at, in bytes.
 const RUN_MIN: usize = 20;
