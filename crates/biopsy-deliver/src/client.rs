@@ -254,7 +254,7 @@ impl<'a> Sender<'a> {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(), SendError> {
         let bytes = contents.bytes;
-        let Place { mut at, takes_prefixes } = self.offset(upload, watch)?;
+        let Place { mut at, mut takes_prefixes } = self.offset(upload, watch)?;
         let failed = |source: io::Error| match source.kind() {
             // It was as long as it should be when it was opened.
             io::ErrorKind::UnexpectedEof => SendError::Changed(contents.path.to_owned()),
@@ -311,9 +311,14 @@ impl<'a> Sender<'a> {
                     self.hold_back(length, began.elapsed());
                     continue;
                 }
-                // What was sent before was changed since, or something on the way changes bytes.
-                Ok(answer) if answer.status == 460 && contents.was_changed().map_err(failed)? => {
-                    return Err(SendError::Changed(contents.path.to_owned()));
+                // What was sent before was changed since, here or there, or something on the way changes bytes.
+                Ok(answer) if answer.status == 460 && takes_prefixes => {
+                    if contents.was_changed().map_err(failed)? {
+                        return Err(SendError::Changed(contents.path.to_owned()));
+                    }
+                    // The lab finds at the end what is wrong with what it has, and asks for all of it.
+                    takes_prefixes = false;
+                    "the lab has other bytes".to_owned()
                 }
                 Ok(answer) if is_passing(answer.status) => format!("the lab answered {}", answer.status),
                 Ok(answer) => return Err(refused("a piece", &answer)),

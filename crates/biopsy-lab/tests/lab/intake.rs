@@ -8,6 +8,7 @@ use biopsy_deliver::state::State;
 use biopsy_deliver::{Link, Progress, Secret, SendError, Signer, proof};
 use biopsy_lab::{cases, delete, requests};
 use biopsy_seal::seal_file;
+use sha2::{Digest as _, Sha256};
 
 #[test]
 fn what_is_sent_arrives_with_a_receipt_and_nothing_of_it_is_readable_in_the_storage() {
@@ -149,6 +150,46 @@ fn pieces_that_lie_are_not_taken() {
     }
 }
 
+/// Each piece by what all of the upload up to its end is, with others between, and without what the lab remembers of it.
+#[test]
+fn pieces_are_held_against_all_that_came_before() {
+    let lab = Running::start();
+    let (link, signer) = (lab.ask("4711"), Signer::generate());
+    let path = format!("/api/uploads?request={}", link.id);
+    let whole = b"abcdefghij";
+    let digest = |bytes: &[u8]| STANDARD.encode(Sha256::digest(bytes));
+    let of_whole = biopsy_deliver::state::hexadecimal(&Sha256::digest(whole));
+    let metadata = format!("sha256 {}", STANDARD.encode(of_whole));
+    let headers = [("upload-length", "10"), ("upload-metadata", metadata.as_str())];
+    let place = raw(&link, "POST", &path, &signer, &headers, Some(&[]));
+    let place = place.header("location").unwrap().to_owned();
+    let head = raw(&link, "HEAD", &place, &signer, &[], None);
+    assert_eq!(head.header("tus-checksum-algorithm"), Some("sha256,sha256-prefix"));
+    let piece = |from: usize, to: usize, checksum: &str| {
+        let offset = from.to_string();
+        let headers = [
+            ("upload-offset", offset.as_str()),
+            ("upload-checksum", checksum),
+            ("content-type", "application/offset+octet-stream"),
+        ];
+        raw(&link, "PATCH", &place, &signer, &headers, Some(&whole[from..to])).status
+    };
+    let prefix = |bytes: &[u8]| format!("sha256-prefix {}", digest(bytes));
+    assert_eq!(piece(0, 3, &prefix(b"abd")), 460);
+    assert_eq!(piece(0, 3, &prefix(b"abc")), 204);
+    assert_eq!(piece(3, 5, &prefix(b"de")), 460, "of the piece alone");
+    assert_eq!(piece(3, 5, &prefix(b"abcde")), 204, "what was refused is not counted");
+    // The lab does not know of all any more, and reads it.
+    assert_eq!(piece(5, 7, &format!("sha256 {}", digest(b"fg"))), 204);
+    assert_eq!(piece(7, 9, &prefix(b"hi")), 460);
+    assert_eq!(piece(7, 10, &prefix(whole)), 204);
+    let receipt = || raw(&link, "GET", &format!("{place}/receipt"), &signer, &[], None).status;
+    while receipt() == 202 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(receipt(), 200);
+}
+
 #[test]
 fn nothing_is_given_out_to_whoever_has_the_link() {
     let lab = Running::start();
@@ -236,6 +277,7 @@ fn a_whole_that_is_another_than_was_said_is_refused() {
     let sent = sender.send(&path, &mut state, &mut go_on);
     assert!(matches!(sent, Err(SendError::Changed(_))), "it was not looked at: {sent:?}");
     // A sender that does not look: each piece is as its checksum says, and the whole is another.
+    let link = lab.ask("4712");
     let metadata = format!("sha256 {}", STANDARD.encode("00".repeat(32)));
     let headers = [("upload-length", "5"), ("upload-metadata", metadata.as_str())];
     let at = format!("/api/uploads?request={}", link.id);
@@ -250,7 +292,7 @@ fn a_whole_that_is_another_than_was_said_is_refused() {
         status = receipt();
     }
     assert_eq!(status, 404, "the lab read it once more");
-    assert!(lab.wait_for(cases::objects(&lab.lab, "4711")).unwrap().is_empty());
+    assert!(lab.wait_for(cases::objects(&lab.lab, "4712")).unwrap().is_empty());
 }
 
 #[test]
