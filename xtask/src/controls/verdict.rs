@@ -60,9 +60,9 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Falls => f.pad("falls"),
-            Self::FallsOtherwise(said) => write!(f, "FALLS FOR ANOTHER REASON: {said}\n"),
+            Self::FallsOtherwise(said) => writeln!(f, "FALLS FOR ANOTHER REASON: {said}"),
             Self::Stands => f.pad("STANDS"),
-            Self::NotRun(said) => write!(f, "WAS NOT TRIED: {said}\n"),
+            Self::NotRun(said) => writeln!(f, "WAS NOT TRIED: {said}"),
         }
     }
 }

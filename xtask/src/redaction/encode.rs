@@ -204,7 +204,7 @@ impl Encoding {
             Self::JsonPercent => percent(&json(text)).into_bytes(),
             Self::RustDebug => {
                 let quoted = format!("{text:?}");
-                quoted[1..quoted.len() - 1].as_bytes().to_vec()
+                quoted.as_bytes()[1..quoted.len() - 1].to_vec()
             }
             Self::PythonBytesOfUtf16 => each(&wide(text, false), "", |byte| match byte {
                 b'\n' => "\\n".to_owned(),
