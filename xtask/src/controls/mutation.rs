@@ -65,8 +65,12 @@ impl Mutation {
 
     /// Whether somebody means it who says this; nothing: all.
     pub(super) fn is_meant(&self, words: &[String]) -> bool {
-        let has =
-            |word: &String| self.threat == *word || self.name().contains(word) || self.test.contains(word);
+        // A number is one of a threat: `3` does not mean `13`.
+        let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+        let has = |word: &String| {
+            self.threat == *word
+                || (!is_number(word) && (self.name().contains(word) || self.test.contains(word)))
+        };
         words.is_empty() || words.iter().any(has)
     }
 
@@ -207,6 +211,7 @@ mod tests {
             assert_eq!(one("a::b c::d").is_meant(&words(text)), is, "{text}");
         }
         assert!(one("a b").is_meant(&[]));
+        assert!(!one("a x3").is_meant(&words("3")), "no threat, and in a name");
     }
 
     #[test]
