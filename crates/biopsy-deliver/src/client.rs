@@ -260,7 +260,7 @@ impl<'a> Sender<'a> {
             io::ErrorKind::UnexpectedEof => SendError::Changed(contents.path.to_owned()),
             _ => SendError::Io { path: contents.path.to_owned(), source },
         };
-        let mut before = contents.hashed(at).map_err(failed)?;
+        let mut before = contents.hashed(if at < bytes { at } else { 0 }).map_err(failed)?;
         let mut size = PieceSize::first();
         let mut trouble = Trouble::default();
         let mut ahead: Option<Piece> = None;
@@ -328,7 +328,8 @@ impl<'a> Sender<'a> {
             trouble.pause(self.give_up_after, why, watch)?;
             let there = self.offset(upload, watch)?.at;
             if there != at {
-                (at, before) = (there, contents.hashed(there).map_err(failed)?);
+                at = there;
+                before = contents.hashed(if at < bytes { at } else { 0 }).map_err(failed)?;
             }
         }
         watch(&Progress::At { sent: bytes, of: bytes });

@@ -33,7 +33,8 @@ const KINDS_OF_SECRETS: [&[u8]; 22] = [
     b"postgresql",
 ];
 
-/// Is the value of this name no secret, by what stands around them?
+/// Is the value of this name no secret, by what stands around them? Each of these asks for more than one sign: a secret that is left is
+/// worse than a word that is masked.
 pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>, quoted: bool) -> bool {
     if value.start < name.end {
         return false;
@@ -42,41 +43,61 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
         name.start - text[..name.start].iter().rev().take(REACH).take_while(|b| **b != b'\n').count();
     let line_end = value.end + text[value.end..].iter().take(REACH).take_while(|b| **b != b'\n').count();
     let before = &text[line_start..name.start];
+    let between = &text[name.end..value.start];
     let behind = &text[value.end..line_end];
-    is_of_resource_block(before)
-        || is_open_template(before) && memchr::memmem::find(&text[value.start..line_end], b"}}").is_some()
-        || is_tested(before, &text[name.end..value.start])
-        || !quoted && is_placeholder_of_words(&text[value.clone()], behind)
-        || !quoted && is_rule_for_users(behind)
-        || !quoted && is_database_of_client(before, &text[name.end..value.start], &text[value.clone()])
-        || is_digest_behind_word(&text[value.clone()])
+    let is_closed = memchr::memmem::find(&text[value.start..line_end], b"}}").is_some();
+    let (name, value) = (&text[name.clone()], &text[value.clone()]);
+    is_label_of_resource(before, between)
         || !quoted
-            && is_name_of_secret(&text[name.clone()], &text[name.end..value.start], &text[value.clone()])
+            && (is_closed && is_path_in_template(before, between)
+                || is_tested(before, between, value)
+                || is_placeholder_of_words(value, behind)
+                || is_rule_for_users(value, behind)
+                || is_database_of_client(before, between, value, behind)
+                || is_digest_behind_word(name, value)
+                || is_name_of_secret(name, between, value))
 }
 
-/// `resource "random_password" "db" {`: kind and name of something.
-fn is_of_resource_block(before: &[u8]) -> bool {
+/// `resource "random_password" "db" {`: kind and name of something, in front of its settings.
+fn is_label_of_resource(before: &[u8], between: &[u8]) -> bool {
     let head = before.iter().position(u8::is_ascii_alphabetic).map_or(&before[..0], |at| &before[at..]);
-    [&b"resource \""[..], b"data \"", b"ephemeral \"", b"module \"", b"provider \""]
-        .iter()
-        .any(|word| head.starts_with(word))
-}
-
-/// `{{resolve:secretsmanager:shop/db:SecretString:password}}`, `${{ secrets.TOKEN }}`: inside of what a template fills in.
-fn is_open_template(before: &[u8]) -> bool {
-    let last = |part: &[u8]| memchr::memmem::rfind(before, part);
-    let is_open =
-        |start: &[u8], end: &[u8]| last(start).is_some_and(|open| last(end).is_none_or(|close| close < open));
-    is_open(b"{{", b"}}") && !before.ends_with(b"\"") && !before.ends_with(b"'")
-}
-
-/// `if not password: raise ValueError`: a name that code asks about.
-fn is_tested(before: &[u8], between: &[u8]) -> bool {
-    let head = before.trim_ascii_start();
-    let is_asked = [&b"if "[..], b"elif ", b"while ", b"unless ", b"assert ", b"} elif "]
+    let is_block = [&b"resource \""[..], b"data \"", b"ephemeral \"", b"module \"", b"provider \""]
         .iter()
         .any(|word| head.starts_with(word));
-    is_asked && between.starts_with(b":") && !head.iter().any(|b| matches!(b, b'"' | b'=' | b','))
+    is_block && !before.contains(&b'{') && between == b"\" \""
+}
+
+/// `{{resolve:secretsmanager:shop/db:SecretString:password}}`, `${{ secrets.TOKEN }}`: a step of a path that a template fills in.
+fn is_path_in_template(before: &[u8], between: &[u8]) -> bool {
+    let open = memchr::memmem::rfind(before, b"{{");
+    let Some(inside) = open.map(|open| before[open + 2..].trim_ascii()) else { return false };
+    let is_path = inside.iter().all(|b| b.is_ascii_alphanumeric() || b".:/_-".contains(b));
+    is_path && (between == b"." || between == b":" && inside.contains(&b':'))
+}
+
+/// `if not password: raise ValueError`: a name that code asks about, and what it does then.
+fn is_tested(before: &[u8], between: &[u8], value: &[u8]) -> bool {
+    const DOES: [&[u8]; 14] = [
+        b"raise",
+        b"return",
+        b"pass",
+        b"continue",
+        b"break",
+        b"yield",
+        b"log",
+        b"logger",
+        b"logging",
+        b"sys",
+        b"print",
+        b"self",
+        b"exit",
+        b"abort",
+    ];
+    let head = before.trim_ascii_start();
+    let is_asked =
+        [&b"if "[..], b"elif ", b"while ", b"unless ", b"assert "].iter().any(|word| head.starts_with(word));
+    let word = value.iter().take_while(|b| b.is_ascii_lowercase()).count();
+    is_asked && between.starts_with(b":") && DOES.contains(&&value[..word])
 }
 
 /// `<set to the key 'password' in secret 'shop-db'>`, `<not set here>`
@@ -88,54 +109,66 @@ fn is_placeholder_of_words(value: &[u8], behind: &[u8]) -> bool {
         && behind.contains(&b'>')
 }
 
-/// `Kennwort: mindestens 8 Zeichen`: what a password must be like, with a small number and what it counts.
-fn is_rule_for_users(behind: &[u8]) -> bool {
-    let Some(behind) = behind.strip_prefix(b" ") else { return false };
-    let mut words = behind.split(|b| *b == b' ').take(4);
-    let number = words
-        .by_ref()
-        .take(3)
-        .position(|word| matches!(word.len(), 1..=2) && word.iter().all(u8::is_ascii_digit));
-    let is_counted = |word: &[u8]| {
-        let word = word.strip_suffix(b".").unwrap_or(word);
-        word.len() >= 5 && word.iter().all(|b| b.is_ascii_alphabetic() || *b >= 0x80)
-    };
-    number.is_some() && words.next().is_some_and(is_counted)
+/// `Kennwort: mindestens 8 Zeichen`: what a password must be like: a word, at once a small number, and what it counts.
+fn is_rule_for_users(value: &[u8], behind: &[u8]) -> bool {
+    let is_word = |word: &[u8]| word.iter().all(|b| b.is_ascii_alphabetic() || *b >= 0x80);
+    let mut words = behind.strip_prefix(b" ").unwrap_or_default().split(|b| *b == b' ');
+    let number = words.next().unwrap_or_default();
+    let is_small = matches!(number.len(), 1..=2) && number.iter().all(u8::is_ascii_digit);
+    let counted = words.next().unwrap_or_default();
+    let counted = counted.strip_suffix(b".").unwrap_or(counted).trim_ascii_end();
+    is_word(value) && is_small && counted.len() >= 5 && is_word(counted)
 }
 
-/// `mysql --password shop`: these programs ask for it, and the next word is a database.
-fn is_database_of_client(before: &[u8], between: &[u8], value: &[u8]) -> bool {
+/// `mysql --password shop`: these programs ask for it, and the last word is a database.
+fn is_database_of_client(before: &[u8], between: &[u8], value: &[u8], behind: &[u8]) -> bool {
     let asks =
         [&b"mysql"[..], b"mariadb"].iter().any(|program| memchr::memmem::find(before, program).is_some());
     asks && before.ends_with(b"--")
         && between == b" "
         && value.iter().all(|b| b.is_ascii_lowercase() || *b == b'_')
+        && matches!(behind.trim_ascii().first(), None | Some(b'<' | b'>' | b'|' | b';' | b'&'))
 }
 
-/// `node-e214dd38927f...`: something is told apart by the digest of what it was made from.
-fn is_digest_behind_word(value: &[u8]) -> bool {
-    const OF_SECRETS: [&[u8]; 12] = [
-        b"key", b"token", b"secret", b"api", b"sk", b"pk", b"live", b"test", b"prod", b"auth", b"pat",
-        b"pass",
-    ];
+/// `keys: node-e214dd38927f...`: the key of a cache, by the digest of what it was made from.
+fn is_digest_behind_word(name: &[u8], value: &[u8]) -> bool {
+    let is_key = name.eq_ignore_ascii_case(b"key") || name.eq_ignore_ascii_case(b"keys");
     let value = value.strip_suffix(b",").unwrap_or(value);
     let Some(dash) = value.iter().rposition(|b| *b == b'-') else { return false };
     let (words, digest) = (&value[..dash], &value[dash + 1..]);
-    matches!(digest.len(), 32 | 40 | 64)
+    let is_listed = |word: &[u8]| OF_SECRETS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    is_key
+        && matches!(digest.len(), 32 | 40 | 64)
         && digest.iter().all(u8::is_ascii_hexdigit)
-        && words.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'.'))
         && words.len() >= 2
-        && !words
-            .split(|b| matches!(b, b'-' | b'.'))
-            .any(|word| OF_SECRETS.iter().any(|known| known.eq_ignore_ascii_case(word)))
+        && words.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'.'))
+        && !words.split(|b| matches!(b, b'-' | b'.')).any(is_listed)
 }
+
+/// What credentials begin with that have a word in front.
+const OF_SECRETS: [&[u8]; 12] =
+    [b"key", b"token", b"secret", b"api", b"sk", b"pk", b"live", b"test", b"prod", b"auth", b"pat", b"pass"];
+/// Words of names that say where a secret is, and do not hold one: `existingSecret`, `imagePullSecret`.
+const OF_REFERENCES: [&[u8]; 11] = [
+    b"existing",
+    b"pull",
+    b"certificate",
+    b"certificates",
+    b"cert",
+    b"tls",
+    b"ssl",
+    b"ca",
+    b"ingress",
+    b"ref",
+    b"mount",
+];
 
 /// `certificatesSecret: shop-tls`: the name of a secret that is kept elsewhere.
 fn is_name_of_secret(name: &[u8], between: &[u8], value: &[u8]) -> bool {
-    let last = words_of(name).last().unwrap_or_default();
+    let words: Vec<&[u8]> = words_of(name).collect();
+    let Some((last, first)) = words.split_last() else { return false };
     let is_reference = last.eq_ignore_ascii_case(b"secret")
-        && name.len() > last.len()
-        && name.iter().any(u8::is_ascii_lowercase);
+        && first.iter().any(|word| OF_REFERENCES.iter().any(|known| known.eq_ignore_ascii_case(word)));
     let is_word = |word: &[u8]| {
         !word.is_empty()
             && (word.iter().all(u8::is_ascii_lowercase)
@@ -187,6 +220,23 @@ mod tests {
                 "key-e214dd38927fc289cd19fa07985b53f0",
             ),
             ("clientSecret: blue-tea-pot", "clientSecret", "blue-tea-pot"),
+            ("clientSecret: blue-tea-key", "clientSecret", "blue-tea-key"),
+            ("password: hunter2x within 3 minutes", "password", "hunter2x"),
+            ("login password: hunter after 3 attempts", "password", "hunter"),
+            ("state {{user: bob, password: hunter2x}} done", "password", "hunter2x"),
+            ("x {{password=hunter2x}} y", "password", "hunter2x"),
+            ("cfg {{ password: hunter2x }}", "password", "hunter2x"),
+            ("if password: hunter", "password", "hunter"),
+            ("while token: abc123def456", "token", "abc123def456"),
+            ("resource \"x\" \"y\" { password = \"hunter2x\" }", "password", "hunter2x"),
+            ("module \"db\" password=hunter2x", "password", "hunter2x"),
+            ("data \"aws\" password: hunter2x", "password", "hunter2x"),
+            ("mysql --password hunter shop", "password", "hunter"),
+            (
+                "password: acme-e214dd38927fc289cd19fa07985b53f0",
+                "password",
+                "acme-e214dd38927fc289cd19fa07985b53f0",
+            ),
         ] {
             assert!(!is(text, name, value), "{text}");
         }

@@ -21,9 +21,12 @@ const BEGINNING_MAX: usize = 12;
 /// Most groups that a credential begins with: `acme_live_sk_`.
 const GROUPS_MAX: usize = 3;
 /// What public keys, certificates and pictures begin with in base64.
-const OPEN_DATA: [&[u8]; 13] = [
+const OPEN_DATA: [&[u8]; 16] = [
     b"LS0tLS1CRUdJTiBD",
-    b"RW",
+    b"RWQ",
+    b"RWR",
+    b"RWS",
+    b"RWT",
     b"age1",
     b"AAAAB3Nza",
     b"AAAAC3Nza",

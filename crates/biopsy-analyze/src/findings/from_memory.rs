@@ -95,7 +95,7 @@ pub(super) fn explain_growth(findings: &mut [Finding]) {
     growth.evidence.extend(details.into_iter().chain(rest));
 }
 
-/// The number that a title begins with: `4,131 goroutines wait in ...`.
+/// The number that a title begins with: `4,131 goroutines wait in ...`. Of what memory said a recording keeps words alone.
 fn first_number(title: &str) -> u64 {
     let digits: String =
         title.split(' ').next().unwrap_or_default().chars().filter(|one| *one != ',').collect();

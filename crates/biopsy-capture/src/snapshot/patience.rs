@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 
-/// How often at most.
-const TRIES: u32 = 4;
-/// Before the second try; twice as long before each that follows.
-const FIRST_REST: Duration = Duration::from_millis(250);
+/// How often at most: a freeze that is given up has made the target stand still, too, and that is asked of it once more and no oftener.
+const TRIES: u32 = 2;
+/// Before the second try, at least.
+const REST: Duration = Duration::from_millis(250);
 /// How often it is looked whether somebody wants an end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -28,7 +28,7 @@ pub(crate) fn patiently<T>(
     mut once: impl FnMut() -> Result<T, Failure>,
 ) -> Result<Got<T>, Failure> {
     let began = Instant::now();
-    let (mut rest, mut tries, mut late) = (FIRST_REST, 0, None);
+    let (mut tries, mut late) = (0, None);
     loop {
         let this = Instant::now();
         let failure = match once() {
@@ -36,13 +36,12 @@ pub(crate) fn patiently<T>(
             Err(failure) => failure,
         };
         tries += 1;
-        let pause = rest.max(this.elapsed());
+        let pause = REST.max(this.elapsed());
         let may_wait = failure.is_passing() && tries < TRIES && began.elapsed() + pause <= longest;
         if !may_wait || !wait(pause, &is_ended) {
             return Err(failure.after_tries(tries));
         }
         late = Some(failure);
-        rest *= 2;
     }
 }
 
@@ -85,7 +84,7 @@ mod tests {
     fn what_is_of_the_moment_is_tried_again_and_said_to_be_late() {
         let long = Duration::from_secs(60);
         assert_eq!(tried(0, true, long, false), (Ok(false), 1));
-        assert_eq!(tried(2, true, long, false), (Ok(true), 3));
+        assert_eq!(tried(1, true, long, false), (Ok(true), 2));
     }
 
     #[test]
@@ -93,7 +92,7 @@ mod tests {
         let long = Duration::from_secs(60);
         assert_eq!(tried(1, false, long, false), (Err("too slow".to_owned()), 1));
         assert_eq!(tried(9, true, long, false), (Err(format!("too slow (tried {TRIES} times)")), TRIES));
-        assert_eq!(tried(9, true, FIRST_REST / 2, false), (Err("too slow".to_owned()), 1));
+        assert_eq!(tried(9, true, REST / 2, false), (Err("too slow".to_owned()), 1));
         assert_eq!(tried(9, true, long, true), (Err("too slow".to_owned()), 1), "somebody wants an end");
     }
 }

@@ -29,13 +29,31 @@ const BATCH: usize = 256 << 10;
 pub(super) struct Taken {
     /// How many bytes.
     pub(super) bytes: u64,
-    /// The SHA-256 that was begun, with these bytes.
-    pub(super) sha256: Sha256,
+    /// What was begun, with these bytes.
+    pub(super) hashes: Hashes,
     /// They ended before they should have.
     pub(super) cut: bool,
 }
 
-/// Writes a body at a place of a file, and waits until it is on the disk. `most`: bytes that are left of the upload. `sha256`: of what
+/// What is hashed of an upload.
+#[derive(Clone, Debug)]
+pub(super) struct Hashes {
+    /// All of it up to here.
+    pub(super) all: Sha256,
+    /// This piece alone, where it is held against that.
+    pub(super) piece: Option<Sha256>,
+}
+
+impl Hashes {
+    fn update(&mut self, bytes: &[u8]) {
+        self.all.update(bytes);
+        if let Some(piece) = &mut self.piece {
+            piece.update(bytes);
+        }
+    }
+}
+
+/// Writes a body at a place of a file, and waits until it is on the disk. `most`: bytes that are left of the upload. `hashes`: of what
 /// is before.
 pub(super) async fn take(
     path: &Path,
@@ -44,13 +62,13 @@ pub(super) async fn take(
     mut body: Body,
     writer: &Writer,
     silence: Duration,
-    sha256: Sha256,
+    hashes: Hashes,
 ) -> Result<Taken, Refusal> {
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Refusal::NoRoom,
         _ => LabError::Io { what: "write", path: path.to_owned(), source }.into(),
     };
-    let mut pen = Pen::open(path, at, sha256).await.map_err(failed)?;
+    let mut pen = Pen::open(path, at, hashes).await.map_err(failed)?;
     let (mut bytes, mut cut) = (0, false);
     let mut batch = Vec::new();
     let began = Instant::now();
@@ -82,20 +100,20 @@ pub(super) async fn take(
         }
     }
     pen.write(batch).await.map_err(failed)?;
-    let sha256 = pen.end().await.map_err(failed)?;
-    Ok(Taken { bytes, sha256, cut })
+    let hashes = pen.end().await.map_err(failed)?;
+    Ok(Taken { bytes, hashes, cut })
 }
 
 /// Hashes and writes a batch while the next one comes.
 struct Pen {
     file: Arc<File>,
     at: u64,
-    writing: JoinHandle<io::Result<(Sha256, Vec<u8>)>>,
+    writing: JoinHandle<io::Result<(Hashes, Vec<u8>)>>,
 }
 
 impl Pen {
     /// What is behind the place was not acknowledged, and goes.
-    async fn open(path: &Path, at: u64, sha256: Sha256) -> io::Result<Self> {
+    async fn open(path: &Path, at: u64, hashes: Hashes) -> io::Result<Self> {
         let path = path.to_owned();
         let opening = spawn_blocking(move || {
             let file = File::options().write(true).open(path)?;
@@ -103,33 +121,33 @@ impl Pen {
             io::Result::Ok(file)
         });
         let file = Arc::new(opening.await.map_err(io::Error::other)??);
-        Ok(Self { file, at, writing: spawn_blocking(|| Ok((sha256, Vec::new()))) })
+        Ok(Self { file, at, writing: spawn_blocking(|| Ok((hashes, Vec::new()))) })
     }
 
-    async fn written(&mut self) -> io::Result<(Sha256, Vec<u8>)> {
+    async fn written(&mut self) -> io::Result<(Hashes, Vec<u8>)> {
         (&mut self.writing).await.map_err(io::Error::other)?
     }
 
     /// Waits for the batch before, whose memory it gives back, empty.
     async fn write(&mut self, batch: Vec<u8>) -> io::Result<Vec<u8>> {
-        let (mut sha256, mut spare) = self.written().await?;
+        let (mut hashes, mut spare) = self.written().await?;
         let (file, at) = (Arc::clone(&self.file), self.at);
         self.at += batch.len() as u64;
         self.writing = spawn_blocking(move || {
-            sha256.update(&batch);
+            hashes.update(&batch);
             file.write_all_at(&batch, at)?;
-            Ok((sha256, batch))
+            Ok((hashes, batch))
         });
         spare.clear();
         Ok(spare)
     }
 
     /// It is on the disk.
-    async fn end(mut self) -> io::Result<Sha256> {
-        let (sha256, _) = self.written().await?;
+    async fn end(mut self) -> io::Result<Hashes> {
+        let (hashes, _) = self.written().await?;
         let syncing = spawn_blocking(move || self.file.sync_data());
         syncing.await.map_err(io::Error::other)??;
-        Ok(sha256)
+        Ok(hashes)
     }
 
     /// Nothing of it stays.

@@ -21,9 +21,16 @@ impl Running {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out what is known of the first `at` bytes of an upload.
+    /// What is known of the first `at` bytes of an upload. It stays: what comes next may not be taken.
+    pub(crate) fn of(&self, id: &str, at: u64) -> Option<Sha256> {
+        self.all().get(id).filter(|(of, _)| *of == at).map(|(_, sha256)| sha256.clone())
+    }
+
+    /// The same at the end of an upload, of which nothing is remembered then.
     pub(crate) fn take(&self, id: &str, at: u64) -> Option<Sha256> {
-        self.all().remove(id).filter(|(of, _)| *of == at).map(|(_, sha256)| sha256)
+        let known = self.of(id, at);
+        self.all().remove(id);
+        known
     }
 
     /// Keeps what is known of the first `at` bytes.
@@ -63,13 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_known_of_that_place_alone_and_once() {
+    fn it_is_known_of_that_place_alone_and_until_the_end() {
         let running = Running::default();
         running.put("a", 3, Sha256::new().chain_update(b"abc"));
-        assert!(running.take("a", 2).is_none());
-        assert!(running.take("a", 3).is_none(), "a place that was not asked for is not kept");
-        running.put("a", 3, Sha256::new().chain_update(b"abc"));
+        assert!(running.of("a", 2).is_none());
+        assert!(running.of("a", 3).is_some() && running.of("a", 3).is_some(), "what is asked stays");
         let known = running.take("a", 3).unwrap();
+        assert!(running.of("a", 3).is_none());
+        running.put("a", 3, Sha256::new());
+        assert!(running.take("a", 2).is_none() && running.of("a", 3).is_none(), "it has ended");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, b"abcdef").unwrap();

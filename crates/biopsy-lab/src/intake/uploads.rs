@@ -20,6 +20,7 @@ use crate::requests::{self, Caller, Purpose};
 use crate::storage;
 
 use super::answer::Refusal;
+use super::body::Hashes;
 use super::caller::header;
 use super::state::Intake;
 use super::{body, complete, running};
@@ -276,27 +277,24 @@ async fn take(
     }
     let path = intake.lab.storage.place(&upload.object);
     let left = (upload.length - upload.at).unsigned_abs();
-    let before = match &wanted {
-        Wanted::OfPiece(_) => Sha256::default(),
-        Wanted::Nothing | Wanted::OfAll(_) => hashed(intake, id, &path, upload.at.unsigned_abs()).await?,
+    let all = hashed(intake, id, &path, upload.at.unsigned_abs()).await?;
+    let piece = matches!(wanted, Wanted::OfPiece(_)).then(Sha256::default);
+    let hashes = Hashes { all, piece };
+    let taken = body::take(&path, offset.unsigned_abs(), left, body, &writer, intake.silence, hashes).await?;
+    let (digest, sha256) = match (&wanted, &taken.hashes) {
+        (Wanted::OfPiece(digest), Hashes { piece: Some(piece), .. }) => (Some(digest), piece),
+        (Wanted::OfAll(digest), hashes) => (Some(digest), &hashes.all),
+        (_, hashes) => (None, &hashes.all),
     };
-    let taken =
-        body::take(&path, offset.unsigned_abs(), left, body, &writer, intake.silence, before.clone()).await?;
-    if let Wanted::OfPiece(digest) | Wanted::OfAll(digest) = &wanted {
-        // Without its end nobody knows whether it is right; without a checksum, what came is what was sent.
-        let is_right = !taken.cut && *digest == taken.sha256.clone().finalize().as_slice();
-        if !is_right {
-            if matches!(wanted, Wanted::OfAll(_)) {
-                intake.lab.running.put(id, offset.unsigned_abs(), before);
-            }
-            return Err(if taken.cut { Refusal::Cut } else { Refusal::Checksum });
-        }
+    // Without its end nobody knows whether it is right; without a checksum, what came is what was sent.
+    match digest {
+        Some(_) if taken.cut => return Err(Refusal::Cut),
+        Some(digest) if *digest != sha256.clone().finalize().as_slice() => return Err(Refusal::Checksum),
+        _ => {}
     }
     let at = offset + i64::try_from(taken.bytes).unwrap_or(i64::MAX);
     note_place(intake, id, offset, at).await?;
-    if !matches!(wanted, Wanted::OfPiece(_)) {
-        intake.lab.running.put(id, at.unsigned_abs(), taken.sha256);
-    }
+    intake.lab.running.put(id, at.unsigned_abs(), taken.hashes.all);
     drop(writer);
     if at == upload.length {
         complete::begin(&intake.lab, id.to_owned());
@@ -306,7 +304,10 @@ async fn take(
 
 /// The SHA-256 of what is there of an upload.
 async fn hashed(intake: &Intake, id: &str, path: &std::path::Path, at: u64) -> Result<Sha256, Refusal> {
-    if let Some(known) = intake.lab.running.take(id, at) {
+    if at == 0 {
+        return Ok(Sha256::default());
+    }
+    if let Some(known) = intake.lab.running.of(id, at) {
         return Ok(known);
     }
     let reading = path.to_owned();

@@ -13,6 +13,7 @@ use crate::error::LabError;
 use crate::requests::Caller;
 
 use super::answer::Refusal;
+use super::body::Hashes;
 use super::caller::header;
 use super::state::Intake;
 use super::uploads::{self, Beginning};
@@ -56,7 +57,8 @@ async fn take(intake: &Intake, place: &str, caller: &Caller, body: Body) -> Resu
     let upload = uploads::find(intake, place, caller).await?;
     let path = intake.lab.storage.place(&upload.object);
     let most = upload.length.unsigned_abs();
-    let taken = body::take(&path, 0, most, body, &writer, intake.silence, Sha256::default()).await?;
+    let nothing = Hashes { all: Sha256::default(), piece: None };
+    let taken = body::take(&path, 0, most, body, &writer, intake.silence, nothing).await?;
     if taken.cut || taken.bytes != most {
         return Err(Refusal::Cut);
     }
@@ -64,7 +66,7 @@ async fn take(intake: &Intake, place: &str, caller: &Caller, body: Body) -> Resu
         return Err(Refusal::Senseless("it is not sealed by age: what is in clear is not taken"));
     }
     uploads::note_place(intake, place, 0, upload.length).await?;
-    intake.lab.running.put(place, most, taken.sha256);
+    intake.lab.running.put(place, most, taken.hashes.all);
     drop(writer);
     complete::complete(&intake.lab, place).await?;
     uploads::find(intake, place, caller).await?.receipt.ok_or(Refusal::Nothing)

@@ -45,7 +45,6 @@ pub(super) fn takes_orphans(root: &ProcRoot, seen: &Seen) -> bool {
         return false;
     }
     // What the kernel itself started as its first process is an init: without one, every daemon that was ever started would be a zombie.
-    // What the kernel itself started as its first process is an init: without one, every daemon that was ever started would be a zombie.
     is_of_machine(&namespace) || first_of(root, seen, &namespace).is_some_and(|first| is_known(&first))
 }
 

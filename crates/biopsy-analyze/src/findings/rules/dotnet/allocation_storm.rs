@@ -43,7 +43,8 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         title: format!(
             "Allocation storm{}: {}{} a second{most}, {} collections a second{}",
             top.place,
-            at_least(&heard, "allocations"),
+            // The runtime's own count is of all the time.
+            if summary.allocated > 0 { at_least(&heard, "allocations") } else { "" },
             bytes(per_second),
             if collections < 9.95 { format!("{collections:.1}") } else { number(collections) },
             of_process(scene, summary)
