@@ -1,19 +1,18 @@
 //! Sending a sealed file by tus 1.0 (<https://tus.io/protocols/resumable-upload>): pieces with a checksum each, from where the lab
 //! says that it is, as often as it takes.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest as _, Sha256};
+use ureq::SendBody;
 
 use crate::encode::random;
-use crate::http::{self, Answer, Patience, call};
+use crate::http::{self, Answer, Patience, call_with};
 use crate::link::Link;
-use crate::pieces::{Contents, Piece};
+use crate::pieces::{Checksum, Contents};
 use crate::proof;
 use crate::receipt::Receipt;
 use crate::request::Request;
@@ -22,7 +21,7 @@ use crate::state::{State, write_whole};
 
 /// Pieces: small where the way is bad, so that a cut costs little.
 const SMALLEST_PIECE: u64 = 128 << 10;
-const LARGEST_PIECE: u64 = 16 << 20;
+const LARGEST_PIECE: u64 = 32 << 20;
 /// The first one of a sender: nothing is known of the way yet.
 const FIRST_PIECE: u64 = 1 << 20;
 /// A piece is at most this share of what went through since the way was cut last. A cut costs half a piece on average: with 1/12, a
@@ -175,12 +174,12 @@ impl<'a> Sender<'a> {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Receipt, SendError> {
         let failed = |source| SendError::Io { path: sealed.to_owned(), source };
-        let file = File::open(sealed).map_err(failed)?;
+        let as_sealed = state.clone();
+        let contents = Contents::open(sealed, &as_sealed).map_err(failed)?;
         let bytes = state.bytes;
-        if file.metadata().map_err(failed)?.len() != bytes {
+        if !contents.is_as_long().map_err(failed)? {
             return Err(SendError::Changed(sealed.to_owned()));
         }
-        let contents = Contents { path: sealed, file, bytes, sha256: state.sha256.clone() };
         state.save(sealed).map_err(failed)?;
         let mut is_anew = false;
         let (receipt, text) = loop {
@@ -194,7 +193,7 @@ impl<'a> Sender<'a> {
                     upload
                 }
             };
-            let sent = self.send_pieces(&contents, &upload, watch);
+            let sent = self.send_pieces(&contents, bytes, &upload, watch);
             match sent.and_then(|()| self.receipt(&upload, watch)) {
                 // The place of an earlier run has expired, or what was there was refused: another one is asked for, once.
                 Err(SendError::Refused) if !is_anew => state.upload = None,
@@ -245,76 +244,56 @@ impl<'a> Sender<'a> {
         Ok(format!("{UPLOADS}/{id}"))
     }
 
-    /// Each byte is read and hashed once, the next piece while this one is on its way. The last one is not sent of a file that was
-    /// changed since it was sealed.
+    /// Each byte is read once, as it goes out, where the lab holds pieces against what was known when the file was sealed. The last piece
+    /// of a file that was changed since is not taken.
     fn send_pieces(
         &self,
         contents: &Contents<'_>,
+        bytes: u64,
         upload: &str,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(), SendError> {
-        let bytes = contents.bytes;
         let Place { mut at, mut takes_prefixes } = self.offset(upload, watch)?;
-        let failed = |source: io::Error| match source.kind() {
-            // It was as long as it should be when it was opened.
-            io::ErrorKind::UnexpectedEof => SendError::Changed(contents.path.to_owned()),
-            _ => SendError::Io { path: contents.path.to_owned(), source },
-        };
-        let mut before = contents.hashed(if at < bytes { at } else { 0 }).map_err(failed)?;
+        let failed = |source| SendError::Io { path: contents.path.to_owned(), source };
+        let changed = || SendError::Changed(contents.path.to_owned());
         let mut size = PieceSize::first();
         let mut trouble = Trouble::default();
-        let mut ahead: Option<Piece> = None;
         let most =
             self.most_per_second.map_or(LARGEST_PIECE, |most| most.clamp(SMALLEST_PIECE, LARGEST_PIECE));
-        let length_of = |size: &PieceSize, at: u64| size.bytes().min(most).min(bytes - at);
         while at < bytes {
             if !watch(&Progress::At { sent: at, of: bytes }) {
                 return Err(SendError::Stopped);
             }
-            let length = length_of(&size, at);
-            let piece = match ahead.take().filter(|piece| piece.at == at && piece.length() == length) {
-                Some(piece) => piece,
-                None => contents.piece(at, length, before.clone()).map_err(failed)?,
-            };
-            let of_all = piece.after.clone().finalize();
-            if at + length == bytes && crate::state::hexadecimal(&of_all) != contents.sha256 {
-                return Err(SendError::Changed(contents.path.to_owned()));
+            let end = contents.end_of_piece(at, size.bytes().min(most));
+            // Whoever holds the pieces alone against something takes any file.
+            if end == bytes && !takes_prefixes && contents.was_changed().map_err(failed)? {
+                return Err(changed());
             }
-            let checksum = match takes_prefixes {
-                true => format!("{PREFIX} {}", STANDARD.encode(of_all)),
-                false => format!("sha256 {}", STANDARD.encode(Sha256::digest(&piece.bytes))),
+            let checksum = match contents.checksum(at, end, takes_prefixes).map_err(failed)? {
+                Checksum::OfPrefix(sha256) => format!("{PREFIX} {}", STANDARD.encode(sha256)),
+                Checksum::OfPiece(sha256) => format!("sha256 {}", STANDARD.encode(sha256)),
             };
-            let offset = at.to_string();
+            let (offset, length) = (at.to_string(), (end - at).to_string());
             let headers = [
                 ("upload-offset", offset.as_str()),
                 ("upload-checksum", checksum.as_str()),
+                ("content-length", length.as_str()),
                 ("content-type", "application/offset+octet-stream"),
             ];
             let began = Instant::now();
-            let (answer, next) = std::thread::scope(|scope| {
-                // As long as it will be if this one goes through.
-                let mut size = size.clone();
-                size.went_through(length, Duration::ZERO);
-                let (at, after) = (at + length, piece.after.clone());
-                let length = length_of(&size, at);
-                let next = (length > 0).then(|| scope.spawn(move || contents.piece(at, length, after)));
-                let answer = self.call("PATCH", upload, &headers, Some(&piece.bytes));
-                // What cannot be read says so when its turn comes.
-                (answer, next.and_then(|next| next.join().ok()?.ok()))
-            });
-            let why = match answer {
+            let mut piece = contents.piece(at, end);
+            let why = match self.call_with("PATCH", upload, &headers, SendBody::from_reader(&mut piece)) {
                 Ok(answer) if answer.status == 204 => {
-                    at += length;
-                    (before, ahead) = (piece.after, next);
                     trouble = Trouble::default();
-                    size.went_through(length, began.elapsed());
-                    self.hold_back(length, began.elapsed());
+                    size.went_through(end - at, began.elapsed());
+                    self.hold_back(end - at, began.elapsed());
+                    at = end;
                     continue;
                 }
                 // What was sent before was changed since, here or there, or something on the way changes bytes.
                 Ok(answer) if answer.status == 460 && takes_prefixes => {
                     if contents.was_changed().map_err(failed)? {
-                        return Err(SendError::Changed(contents.path.to_owned()));
+                        return Err(changed());
                     }
                     // The lab finds at the end what is wrong with what it has, and asks for all of it.
                     takes_prefixes = false;
@@ -322,15 +301,12 @@ impl<'a> Sender<'a> {
                 }
                 Ok(answer) if is_passing(answer.status) => format!("the lab answered {}", answer.status),
                 Ok(answer) => return Err(refused("a piece", &answer)),
+                Err(_) if !contents.is_as_long().map_err(failed)? => return Err(changed()),
                 Err(error) => error.to_string(),
             };
             size.was_cut();
             trouble.pause(self.give_up_after, why, watch)?;
-            let there = self.offset(upload, watch)?.at;
-            if there != at {
-                at = there;
-                before = contents.hashed(if at < bytes { at } else { 0 }).map_err(failed)?;
-            }
+            at = self.offset(upload, watch)?.at;
         }
         watch(&Progress::At { sent: bytes, of: bytes });
         Ok(())
@@ -353,7 +329,8 @@ impl<'a> Sender<'a> {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(Receipt, String), SendError> {
         let path = format!("{upload}/receipt");
-        let mut trouble = Trouble::default();
+        // It is there in a moment, most of the time.
+        let mut trouble = Trouble { first: Duration::from_millis(10), ..Trouble::default() };
         loop {
             let answer = self.persistently(watch, |sender| sender.call("GET", &path, &[], None))?;
             match answer.status {
@@ -396,6 +373,20 @@ impl<'a> Sender<'a> {
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
     ) -> Result<Answer, ureq::Error> {
+        match body {
+            Some(body) => self.call_with(method, path, headers, body),
+            None => self.call_with(method, path, headers, ()),
+        }
+    }
+
+    /// The same with any body.
+    fn call_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl ureq::AsSendBody,
+    ) -> Result<Answer, ureq::Error> {
         let secret = self.link.secret.to_text();
         let bearer = zeroize::Zeroizing::new(format!("Bearer {}", *secret));
         let key = self.signer.key().to_string();
@@ -408,7 +399,7 @@ impl<'a> Sender<'a> {
             (proof::PROOF, proof.as_str()),
         ];
         all.extend_from_slice(headers);
-        call(&self.agent, method, &format!("{}{path}", self.link.lab), &all, body)
+        call_with(&self.agent, method, &format!("{}{path}", self.link.lab), &all, body)
     }
 
     /// Keeps to the rate that was wished.
@@ -462,10 +453,17 @@ impl PieceSize {
 }
 
 /// How long there was no progress.
-#[derive(Default)]
 struct Trouble {
     since: Option<Instant>,
     tries: u32,
+    /// The first pause; each one is twice as long as the one before.
+    first: Duration,
+}
+
+impl Default for Trouble {
+    fn default() -> Self {
+        Self { since: None, tries: 0, first: Duration::from_millis(200) }
+    }
 }
 
 impl Trouble {
@@ -480,7 +478,7 @@ impl Trouble {
         if since.elapsed() >= give_up_after {
             return Err(SendError::Unreachable(why));
         }
-        let pause = Duration::from_millis(200).saturating_mul(1 << self.tries.min(10)).min(LONGEST_PAUSE);
+        let pause = self.first.saturating_mul(1 << self.tries.min(12)).min(LONGEST_PAUSE);
         // Many that were cut off at once do not come back at once.
         let pause = pause.mul_f64(0.5 + f64::from(random::<1>()[0]) / 512.0);
         self.tries += 1;

@@ -86,14 +86,28 @@ pub fn call(
     headers: &[(&str, &str)],
     body: Option<&[u8]>,
 ) -> Result<Answer, ureq::Error> {
+    match body {
+        Some(body) => call_with(agent, method, url, headers, body),
+        None => call_with(agent, method, url, headers, ()),
+    }
+}
+
+/// The same with any body. One that is read as it goes out is as long as its header `content-length` says.
+///
+/// # Errors
+/// As of [`call`]; or the body could not be read.
+pub(crate) fn call_with(
+    agent: &ureq::Agent,
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: impl ureq::AsSendBody,
+) -> Result<Answer, ureq::Error> {
     let mut request = ureq::http::Request::builder().method(method).uri(url);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let mut answer = match body {
-        Some(body) => agent.run(request.body(body)?)?,
-        None => agent.run(request.body(())?)?,
-    };
+    let mut answer = agent.run(request.body(body)?)?;
     let status = answer.status().as_u16();
     let headers = answer.headers().clone();
     let body = answer.body_mut().with_config().limit(MOST_ANSWER).read_to_vec()?;

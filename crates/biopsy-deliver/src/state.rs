@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use biopsy_seal::Beginnings;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -14,7 +15,7 @@ use crate::link::Link;
 use crate::signed::Signer;
 
 /// Most bytes of such a file.
-const MOST_BYTES: u64 = 64 << 10;
+const MOST_BYTES: u64 = 256 << 10;
 
 /// How far sending is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -36,6 +37,25 @@ pub struct State {
     pub contact: Option<String>,
     /// Where the lab takes it, once it has said so.
     pub upload: Option<String>,
+    /// What was known of its beginnings when it was sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    beginnings: Option<Kept>,
+}
+
+/// Beginnings as they are written: SHA-256 of the first `step`, twice, three times `step` bytes, and so on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Kept {
+    step: u64,
+    sha256: Vec<String>,
+}
+
+impl Kept {
+    /// The last of which something is said that is not behind `end`, with what is said.
+    fn last(&self, end: u64) -> Option<(u64, &str)> {
+        let count = usize::try_from(end.checked_div(self.step)?).unwrap_or(usize::MAX).min(self.sha256.len());
+        let sha256 = self.sha256.get(count.checked_sub(1)?)?;
+        Some((self.step * count as u64, sha256))
+    }
 }
 
 impl State {
@@ -52,7 +72,31 @@ impl State {
             consent,
             contact: None,
             upload: None,
+            beginnings: None,
         }
+    }
+
+    /// Keeps what is known of the beginnings of the sealed file.
+    pub fn know(&mut self, beginnings: &Beginnings) {
+        let sha256 = beginnings.all().iter().map(|one| encode(*one)).collect();
+        self.beginnings = Some(Kept { step: beginnings.step(), sha256 });
+    }
+
+    /// The last place up to `end` at which something is known of all before it; 0: nowhere.
+    pub(crate) fn last_known(&self, end: u64) -> u64 {
+        match end == self.bytes {
+            true => end,
+            false => self.beginnings.as_ref().and_then(|kept| kept.last(end)).map_or(0, |(at, _)| at),
+        }
+    }
+
+    /// SHA-256 of the first `bytes` bytes of the sealed file, where it is known.
+    pub(crate) fn prefix(&self, bytes: u64) -> Option<[u8; 32]> {
+        if bytes == self.bytes {
+            return of_hexadecimal(&self.sha256);
+        }
+        let (at, sha256) = self.beginnings.as_ref()?.last(bytes)?;
+        decode(sha256).filter(|_| at == bytes)
     }
 
     /// Where it is kept for a sealed file.
@@ -156,6 +200,18 @@ pub fn digest(from: &mut dyn Read) -> io::Result<(u64, [u8; 32])> {
 #[must_use]
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What [`hexadecimal`] wrote of 32 bytes.
+fn of_hexadecimal(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

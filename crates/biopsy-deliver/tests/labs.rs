@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use biopsy_deliver::client::{SendError, Sender};
 use biopsy_deliver::link::{Link, Secret};
 use biopsy_deliver::receipt::Receipt;
@@ -200,6 +202,77 @@ fn a_piece_that_was_not_taken_is_sent_again_from_where_the_lab_is() {
     assert!(sender.send(&sealed, &mut state, &mut |_| true).is_ok());
     let pieces: Vec<Call> = lab.calls().into_iter().filter(|call| call.method == "PATCH").collect();
     assert!(pieces.len() >= 2 && pieces[1].headers["upload-offset"] == "150000", "{}", pieces.len());
+}
+
+/// Sends four mebibytes of which all beginnings are known, changed at a place since they were sealed, to a lab that holds prefixes against what
+/// it has; gives how it ended, and offset and checksum of each piece.
+fn of_known_beginnings(changed: Option<usize>, refused: usize) -> (Result<Receipt, SendError>, Vec<String>) {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let refusals = Arc::new(Mutex::new(refused));
+    let lab = Lab::that(move |call, _| {
+        let mut reply = takes_prefixes(call, &received, &refusals);
+        reply.1.push(("tus-checksum-algorithm", "sha256,sha256-prefix".to_owned()));
+        reply
+    });
+    let mut case = Case::new(seed(), &lab.address);
+    case.contents = (0..4_u64 << 20).map(|at| (at.wrapping_mul(31) >> 3) as u8).collect();
+    let mut digesting = biopsy_seal::Digesting::default();
+    digesting.update(&case.contents);
+    let whole = digesting.finish();
+    let sealed = case.folder.path().join("a.age");
+    if let Some(at) = changed {
+        case.contents[at] ^= 1;
+    }
+    std::fs::write(&sealed, &case.contents).unwrap();
+    let signer = Signer::generate();
+    let mut state = State::new(&case.link, &signer, whole.bytes, whole.sha256, Vec::new());
+    state.know(&whole.beginnings);
+    let sent = Sender::new(&case.link, signer).send(&sealed, &mut state, &mut |_| true);
+    let pieces = lab.calls().into_iter().filter(|call| call.method == "PATCH");
+    let shown = pieces.map(|call| {
+        let kind = call.headers["upload-checksum"].split(' ').next().unwrap_or_default();
+        format!("{} {kind}", call.headers["upload-offset"])
+    });
+    (sent, shown.collect())
+}
+
+/// A lab that takes a piece if its checksum is right; the first so many it refuses anyhow.
+fn takes_prefixes(call: &Call, received: &Mutex<Vec<u8>>, refusals: &Mutex<usize>) -> Reply {
+    if call.method == "PATCH" {
+        let mut refusals = refusals.lock().unwrap();
+        let all = [received.lock().unwrap().as_slice(), &call.body].concat();
+        let (kind, wanted) = call.headers["upload-checksum"].split_once(' ').unwrap();
+        let of = if kind == "sha256" { &call.body } else { &all };
+        let is_right = STANDARD.encode(digest(&mut of.as_slice()).unwrap().1) == wanted;
+        if !is_right || *refusals > 0 {
+            *refusals = refusals.saturating_sub(1);
+            return plain(460);
+        }
+    }
+    takes_all(call, received, |bytes| signed(&receipt(bytes), &seed()))
+}
+
+#[test]
+fn a_lab_that_takes_prefixes_is_told_what_was_known_when_it_was_sealed() {
+    let mebibytes =
+        |kind: &str| (0..4).map(|number| format!("{} {kind}", number << 20)).collect::<Vec<String>>();
+    let (sent, pieces) = of_known_beginnings(None, 0);
+    assert!(sent.is_ok(), "{sent:?}");
+    assert_eq!(pieces, mebibytes("sha256-prefix"));
+    // Something that was there before makes a prefix another one: then each piece is held against itself.
+    let (sent, pieces) = of_known_beginnings(None, 1);
+    assert!(sent.is_ok(), "{sent:?}");
+    assert_eq!(pieces[0], "0 sha256-prefix");
+    assert!(pieces[1..].iter().all(|piece| piece.ends_with(" sha256")), "{pieces:?}");
+}
+
+#[test]
+fn what_was_changed_since_it_was_sealed_is_found_at_its_piece() {
+    for (at, pieces) in [(0, 1), (1 << 20, 2), ((4 << 20) - 1, 4)] {
+        let (sent, shown) = of_known_beginnings(Some(at), 0);
+        assert!(matches!(sent, Err(SendError::Changed(_))), "{at}: {sent:?}");
+        assert_eq!(shown.len(), pieces, "{at}: {shown:?}");
+    }
 }
 
 #[test]

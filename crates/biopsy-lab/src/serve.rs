@@ -19,8 +19,8 @@ use crate::web::Program;
 use crate::{delete, derived, intake, web, work};
 use biopsy_terminal::out::say;
 
-/// Most bytes of the head of a call.
-const MOST_HEAD: usize = 64 << 10;
+/// Most bytes of the head of a call, and of a body that are read at once.
+const AT_ONCE: usize = 256 << 10;
 
 /// How to serve.
 #[derive(Clone, Debug)]
@@ -153,7 +153,7 @@ async fn accept(listener: TcpListener, router: Router, silence: Duration, connec
         tokio::spawn(async move {
             // axum's own loop sets no timer: without one a head may take for ever.
             let mut server = http1::Builder::new();
-            server.timer(TokioTimer::new()).header_read_timeout(silence).max_buf_size(MOST_HEAD);
+            server.timer(TokioTimer::new()).header_read_timeout(silence).max_buf_size(AT_ONCE);
             // A connection that breaks is the other side's business.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
             drop(place);

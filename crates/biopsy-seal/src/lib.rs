@@ -10,10 +10,12 @@
 
 #![forbid(unsafe_code)]
 
+mod digest;
 mod key;
 mod open;
 mod seal;
 
+pub use digest::{Beginnings, Digest, Digesting};
 pub use key::{Identity, KeyError, Recipient};
 pub use open::{SealedFile, UnsealError, fuzz_sealed, is_sealed};
 pub use seal::{SealError, Sealed, Sealer, SealingFile, seal_file};

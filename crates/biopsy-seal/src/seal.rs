@@ -6,10 +6,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
-use sha2::{Digest, Sha256};
-
+use crate::digest::{Beginnings, Digest, Digesting};
 use crate::key::Recipient;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
 /// Bytes that are read or written at once.
 const PIECE: usize = 256 << 10;
@@ -63,6 +62,8 @@ pub struct Sealed {
     pub bytes: u64,
     /// SHA-256 of the ciphertext.
     pub sha256: [u8; 32],
+    /// And of its beginnings.
+    pub beginnings: Beginnings,
 }
 
 /// Why nothing was sealed; nothing is left then.
@@ -102,7 +103,7 @@ impl SealingFile {
         }
         let partial = Partial::create(out).map_err(failed)?;
         let file = partial.file.try_clone().map_err(failed)?;
-        let hashed = Hashed { inner: file, sha256: Sha256::new(), bytes: 0 };
+        let hashed = Hashed { inner: file, digesting: Digesting::default() };
         let sealer = Sealer::new(BufWriter::with_capacity(PIECE, hashed), recipients).map_err(failed)?;
         Ok(Self { out: out.to_owned(), partial, sealer })
     }
@@ -115,11 +116,11 @@ impl SealingFile {
         let Self { out, partial, sealer } = self;
         let failed = |source| SealError::Write { path: out.clone(), source };
         let buffered = sealer.finish().map_err(failed)?;
-        let Hashed { sha256, bytes, .. } =
-            buffered.into_inner().map_err(|error| failed(error.into_error()))?;
+        let hashed = buffered.into_inner().map_err(|error| failed(error.into_error()))?;
         partial.file.sync_all().map_err(failed)?;
         partial.name(&out).map_err(failed)?;
-        Ok(Sealed { path: out.clone(), bytes, sha256: sha256.finalize().into() })
+        let Digest { bytes, sha256, beginnings } = hashed.digesting.finish();
+        Ok(Sealed { path: out.clone(), bytes, sha256, beginnings })
     }
 }
 
@@ -157,15 +158,13 @@ pub fn seal_file(from: &mut dyn Read, out: &Path, recipients: &[Recipient]) -> R
 #[derive(Debug)]
 struct Hashed<W> {
     inner: W,
-    sha256: Sha256,
-    bytes: u64,
+    digesting: Digesting,
 }
 
 impl<W: Write> Write for Hashed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
-        self.sha256.update(&bytes[..count]);
-        self.bytes += count as u64;
+        self.digesting.update(&bytes[..count]);
         Ok(count)
     }
 

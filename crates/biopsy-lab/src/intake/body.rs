@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use http_body_util::BodyExt as _;
 use sha2::{Digest as _, Sha256};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -70,7 +70,7 @@ pub(super) async fn take(
     };
     let mut pen = Pen::open(path, at, hashes).await.map_err(failed)?;
     let (mut bytes, mut cut) = (0, false);
-    let mut batch = Vec::new();
+    let mut batch = Batch::default();
     let began = Instant::now();
     loop {
         let frame = tokio::select! {
@@ -94,9 +94,10 @@ pub(super) async fn take(
             pen.take_back(at).await.map_err(failed)?;
             return Err(Refusal::TooLarge { most: i64::try_from(at + most).unwrap_or(i64::MAX) });
         }
-        batch.extend_from_slice(&data);
-        if batch.len() >= BATCH {
-            batch = pen.write(batch).await.map_err(failed)?;
+        batch.bytes += data.len();
+        batch.parts.push(data);
+        if batch.bytes >= BATCH {
+            pen.write(std::mem::take(&mut batch)).await.map_err(failed)?;
         }
     }
     pen.write(batch).await.map_err(failed)?;
@@ -104,11 +105,18 @@ pub(super) async fn take(
     Ok(Taken { bytes, hashes, cut })
 }
 
+/// What came one after the other, and where the connection put it: none of it is copied.
+#[derive(Default)]
+struct Batch {
+    parts: Vec<Bytes>,
+    bytes: usize,
+}
+
 /// Hashes and writes a batch while the next one comes.
 struct Pen {
     file: Arc<File>,
     at: u64,
-    writing: JoinHandle<io::Result<(Hashes, Vec<u8>)>>,
+    writing: JoinHandle<io::Result<Hashes>>,
 }
 
 impl Pen {
@@ -121,30 +129,32 @@ impl Pen {
             io::Result::Ok(file)
         });
         let file = Arc::new(opening.await.map_err(io::Error::other)??);
-        Ok(Self { file, at, writing: spawn_blocking(|| Ok((hashes, Vec::new()))) })
+        Ok(Self { file, at, writing: spawn_blocking(|| Ok(hashes)) })
     }
 
-    async fn written(&mut self) -> io::Result<(Hashes, Vec<u8>)> {
+    async fn written(&mut self) -> io::Result<Hashes> {
         (&mut self.writing).await.map_err(io::Error::other)?
     }
 
-    /// Waits for the batch before, whose memory it gives back, empty.
-    async fn write(&mut self, batch: Vec<u8>) -> io::Result<Vec<u8>> {
-        let (mut hashes, mut spare) = self.written().await?;
-        let (file, at) = (Arc::clone(&self.file), self.at);
-        self.at += batch.len() as u64;
+    /// Waits for the batch before.
+    async fn write(&mut self, batch: Batch) -> io::Result<()> {
+        let mut hashes = self.written().await?;
+        let (file, mut at) = (Arc::clone(&self.file), self.at);
+        self.at += batch.bytes as u64;
         self.writing = spawn_blocking(move || {
-            hashes.update(&batch);
-            file.write_all_at(&batch, at)?;
-            Ok((hashes, batch))
+            for part in batch.parts {
+                hashes.update(&part);
+                file.write_all_at(&part, at)?;
+                at += part.len() as u64;
+            }
+            Ok(hashes)
         });
-        spare.clear();
-        Ok(spare)
+        Ok(())
     }
 
     /// It is on the disk.
     async fn end(mut self) -> io::Result<Hashes> {
-        let (hashes, _) = self.written().await?;
+        let hashes = self.written().await?;
         let syncing = spawn_blocking(move || self.file.sync_data());
         syncing.await.map_err(io::Error::other)??;
         Ok(hashes)

@@ -73,7 +73,9 @@ fn begin(running: &Running, link: &Link, bytes: usize) -> (std::path::PathBuf, S
     let recipients = sender.request(&mut |_: &Progress| true).unwrap().recipients().unwrap();
     let path = running.path("big.age");
     let sealed = seal_file(&mut noise(bytes, 3).as_slice(), &path, &recipients).unwrap();
-    (path.clone(), State::new(link, sender.signer(), sealed.bytes, sealed.sha256, Vec::new()))
+    let mut state = State::new(link, sender.signer(), sealed.bytes, sealed.sha256, Vec::new());
+    state.know(&sealed.beginnings);
+    (path, state)
 }
 
 fn arrived(running: &Running, path: &std::path::Path) {

@@ -110,6 +110,7 @@ fn begin(
         }
     };
     let mut state = State::new(link, signer, done.bytes, done.sha256, plan);
+    state.know(&done.beginnings);
     state.contact.clone_from(&args.tell);
     Ok(state)
 }

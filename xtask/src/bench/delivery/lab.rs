@@ -122,7 +122,8 @@ impl Parcel {
         let recipients = request.recipients().map_err(|error| failed(&error))?;
         let mut noise = File::open("/dev/urandom").map_err(|error| failed(&error))?.take(megabytes << 20);
         let sealed = seal_file(&mut noise, &path, &recipients).map_err(|error| failed(&error))?;
-        let state = State::new(link, sender.signer(), sealed.bytes, sealed.sha256, Vec::new());
+        let mut state = State::new(link, sender.signer(), sealed.bytes, sealed.sha256, Vec::new());
+        state.know(&sealed.beginnings);
         Ok(Self { path, state })
     }
 
