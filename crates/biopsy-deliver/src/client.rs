@@ -29,6 +29,8 @@ const FIRST_PIECE: u64 = 1 << 20;
 const SHARE_OF_UNCUT: u64 = 12;
 /// A piece that took longer is followed by a smaller one.
 const SLOW: Duration = Duration::from_secs(4);
+/// A piece that took no longer is followed by one of twice its size, as long as nothing was cut: of such a way little can be lost.
+const FAST: Duration = Duration::from_millis(20);
 /// Longest pause between tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// The checksum of a piece that says what all of the upload up to its end is.
@@ -425,11 +427,13 @@ struct PieceSize {
     /// Least and most, by what is known of the way.
     least: u64,
     most: u64,
+    /// It was cut once.
+    is_cut: bool,
 }
 
 impl PieceSize {
     fn first() -> Self {
-        Self { uncut: 0, least: FIRST_PIECE, most: LARGEST_PIECE }
+        Self { uncut: 0, least: FIRST_PIECE, most: LARGEST_PIECE, is_cut: false }
     }
 
     fn bytes(&self) -> u64 {
@@ -444,11 +448,14 @@ impl PieceSize {
             self.most = (bytes / 2).max(SMALLEST_PIECE);
         } else {
             self.most = (self.most * 2).min(LARGEST_PIECE);
+            if took <= FAST && !self.is_cut {
+                self.least = self.least.max(bytes * 2).min(self.most);
+            }
         }
     }
 
     fn was_cut(&mut self) {
-        (self.uncut, self.least) = (0, SMALLEST_PIECE);
+        (self.uncut, self.least, self.is_cut) = (0, SMALLEST_PIECE, true);
     }
 }
 
@@ -556,7 +563,7 @@ mod tests {
         let (mut at, mut count) = (0, 0);
         while at < 1 << 30 {
             let length = size.bytes();
-            size.went_through(length, Duration::from_millis(10));
+            size.went_through(length, FAST + Duration::from_millis(1));
             (at, count) = (at + length, count + 1);
         }
         assert!(count < 120 && size.bytes() == LARGEST_PIECE, "{count} pieces");
@@ -567,5 +574,36 @@ mod tests {
         size.was_cut();
         size.went_through(SMALLEST_PIECE, Duration::ZERO);
         assert_eq!(size.bytes(), SMALLEST_PIECE, "it grows with what goes through, not at once");
+    }
+
+    #[test]
+    fn where_a_piece_takes_no_time_the_next_one_is_twice_as_large_until_something_is_cut() {
+        let mut size = PieceSize::first();
+        for times in 1..10 {
+            size.went_through(size.bytes(), FAST);
+            assert_eq!(size.bytes(), (FIRST_PIECE << times).min(LARGEST_PIECE));
+        }
+        // It has become slow: what is least gives way.
+        size.went_through(size.bytes(), SLOW + FAST);
+        size.went_through(size.bytes(), FAST);
+        assert!(size.bytes() <= LARGEST_PIECE);
+        size.was_cut();
+        size.went_through(SMALLEST_PIECE, Duration::ZERO);
+        assert_eq!(size.bytes(), SMALLEST_PIECE);
+    }
+
+    proptest::proptest! {
+        /// Whatever happens on the way, a piece has a size.
+        #[test]
+        fn a_piece_is_within_its_bounds(steps in proptest::collection::vec((0..9_000_u64, 0..6_u8), 0..60)) {
+            let mut size = PieceSize::first();
+            for (milliseconds, what) in steps {
+                match what {
+                    0 => size.was_cut(),
+                    _ => size.went_through(size.bytes(), Duration::from_millis(milliseconds / u64::from(what * what))),
+                }
+                proptest::prop_assert!((SMALLEST_PIECE..=LARGEST_PIECE).contains(&size.bytes()));
+            }
+        }
     }
 }

@@ -254,11 +254,11 @@ fn takes_prefixes(call: &Call, received: &Mutex<Vec<u8>>, refusals: &Mutex<usize
 
 #[test]
 fn a_lab_that_takes_prefixes_is_told_what_was_known_when_it_was_sealed() {
-    let mebibytes =
-        |kind: &str| (0..4).map(|number| format!("{} {kind}", number << 20)).collect::<Vec<String>>();
     let (sent, pieces) = of_known_beginnings(None, 0);
     assert!(sent.is_ok(), "{sent:?}");
-    assert_eq!(pieces, mebibytes("sha256-prefix"));
+    for (at, kind) in pieces.iter().map(|piece| piece.split_once(' ').unwrap()) {
+        assert_eq!((at.parse::<u64>().unwrap() % (1 << 20), kind), (0, "sha256-prefix"), "{pieces:?}");
+    }
     // Something that was there before makes a prefix another one: then each piece is held against itself.
     let (sent, pieces) = of_known_beginnings(None, 1);
     assert!(sent.is_ok(), "{sent:?}");
@@ -268,10 +268,13 @@ fn a_lab_that_takes_prefixes_is_told_what_was_known_when_it_was_sealed() {
 
 #[test]
 fn what_was_changed_since_it_was_sealed_is_found_at_its_piece() {
-    for (at, pieces) in [(0, 1), (1 << 20, 2), ((4 << 20) - 1, 4)] {
+    for at in [0, 1 << 20, (4 << 20) - 1] {
         let (sent, shown) = of_known_beginnings(Some(at), 0);
         assert!(matches!(sent, Err(SendError::Changed(_))), "{at}: {sent:?}");
-        assert_eq!(shown.len(), pieces, "{at}: {shown:?}");
+        let begins = |piece: &String| piece.split(' ').next().unwrap().parse::<usize>().unwrap();
+        // The first piece is of a mebibyte, as nothing is known of the way.
+        let expected = if at == 0 { 1 } else { 2 };
+        assert!(begins(shown.last().unwrap()) <= at && shown.len() >= expected, "{at}: {shown:?}");
     }
 }
 

@@ -21,8 +21,12 @@ use super::locks::Writer;
 
 /// Whoever sends less than this in a second, over all, is not waited for.
 const SLOWEST: u64 = 1024;
-/// Bytes that are written at once.
-const BATCH: usize = 256 << 10;
+/// Bytes that are written at once where nothing else is being written; from slow callers no more than these are held.
+const LEAST_BATCH: usize = 256 << 10;
+/// Most bytes that are held while others are being written. The more there are, the less often threads wait for each other.
+const MOST_BATCH: usize = 1 << 20;
+/// Bytes after which the disk is made to begin, so that little is left of a large piece when its last byte is there.
+const SYNC_EACH: u64 = 8 << 20;
 
 /// What came.
 #[derive(Debug)]
@@ -96,8 +100,9 @@ pub(super) async fn take(
         }
         batch.bytes += data.len();
         batch.parts.push(data);
-        if batch.bytes >= BATCH {
+        if batch.bytes >= MOST_BATCH || batch.bytes >= LEAST_BATCH && pen.is_idle() {
             pen.write(std::mem::take(&mut batch)).await.map_err(failed)?;
+            pen.begin_to_sync().await.map_err(failed)?;
         }
     }
     pen.write(batch).await.map_err(failed)?;
@@ -117,6 +122,9 @@ struct Pen {
     file: Arc<File>,
     at: u64,
     writing: JoinHandle<io::Result<Hashes>>,
+    /// The disk takes what was written until then; an error of it is told once.
+    syncing: Option<JoinHandle<io::Result<()>>>,
+    unsynced: u64,
 }
 
 impl Pen {
@@ -129,7 +137,12 @@ impl Pen {
             io::Result::Ok(file)
         });
         let file = Arc::new(opening.await.map_err(io::Error::other)??);
-        Ok(Self { file, at, writing: spawn_blocking(|| Ok(hashes)) })
+        Ok(Self { file, at, writing: spawn_blocking(|| Ok(hashes)), syncing: None, unsynced: 0 })
+    }
+
+    /// Nothing is being written.
+    fn is_idle(&self) -> bool {
+        self.writing.is_finished()
     }
 
     async fn written(&mut self) -> io::Result<Hashes> {
@@ -141,6 +154,7 @@ impl Pen {
         let mut hashes = self.written().await?;
         let (file, mut at) = (Arc::clone(&self.file), self.at);
         self.at += batch.bytes as u64;
+        self.unsynced += batch.bytes as u64;
         self.writing = spawn_blocking(move || {
             for part in batch.parts {
                 hashes.update(&part);
@@ -152,9 +166,29 @@ impl Pen {
         Ok(())
     }
 
+    /// Begins to put on the disk what is there, unless it is at that.
+    async fn begin_to_sync(&mut self) -> io::Result<()> {
+        if self.unsynced < SYNC_EACH || self.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished()) {
+            return Ok(());
+        }
+        self.synced().await?;
+        self.unsynced = 0;
+        let file = Arc::clone(&self.file);
+        self.syncing = Some(spawn_blocking(move || file.sync_data()));
+        Ok(())
+    }
+
+    async fn synced(&mut self) -> io::Result<()> {
+        match self.syncing.take() {
+            Some(syncing) => syncing.await.map_err(io::Error::other)?,
+            None => Ok(()),
+        }
+    }
+
     /// It is on the disk.
     async fn end(mut self) -> io::Result<Hashes> {
         let hashes = self.written().await?;
+        self.synced().await?;
         let syncing = spawn_blocking(move || self.file.sync_data());
         syncing.await.map_err(io::Error::other)??;
         Ok(hashes)
