@@ -68,7 +68,10 @@ pub(super) fn judge(
         if is_claimed { judged.claimed.push(difference) } else { judged.others.push(difference) }
     }
     let beside = beside_the_rest(before, after, &all, tests);
-    judged.rest = beside.iter().flatten().map(|change| change.rest * per_after / per_before).next_back();
+    // As one that did not change sees it: what changed was held against others of which it was not known yet that they changed too.
+    let is_usual = |change: &&Change| !change.claimed;
+    let seen = beside.iter().flatten().find(is_usual).or(beside.iter().flatten().next_back());
+    judged.rest = seen.map(|change| change.rest * per_after / per_before);
     for (pair, beside) in all.iter().zip(&beside) {
         if let Some(change) = beside {
             let mean = pair.before.mean * per_before;

@@ -107,3 +107,6 @@ fn side(of: &Recorded, slices: &slices::Slices) -> Side {
         requests: slices.requests,
     }
 }
+
+#[cfg(test)]
+mod tests;

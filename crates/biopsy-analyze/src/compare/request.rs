@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use biopsy_model::Nanos;
 use biopsy_model::runtime_trace::RequestGroup;
 
 use super::difference::{Difference, Quantity};
@@ -36,23 +37,45 @@ pub(super) fn times(before: &Recorded, after: &Recorded) -> Vec<(Difference, boo
         .collect()
 }
 
+/// Of all processes together: several workers answer the same routes.
 fn routes(of: &Recorded) -> BTreeMap<String, Mean> {
-    let groups = of.capture.runtimes.iter().flat_map(|runtime| &runtime.request_groups);
-    let enough = groups.filter(|group| group.count >= ENOUGH);
-    enough.map(|group| (format!("{} {}", group.method, group.route), mean(group))).collect()
+    let mut routes: BTreeMap<String, Times> = BTreeMap::new();
+    for group in of.capture.runtimes.iter().flat_map(|runtime| &runtime.request_groups) {
+        routes.entry(format!("{} {}", group.method, group.route)).or_insert(Times::NONE).add(group);
+    }
+    let enough = routes.into_iter().filter(|(_, times)| times.count >= ENOUGH);
+    enough.map(|(route, times)| (route, mean(&times))).collect()
 }
 
-fn mean(group: &RequestGroup) -> Mean {
-    let count = group.count as f64;
-    let mean = group.total.as_secs_f64() / count;
+struct Times {
+    count: u64,
+    total: Nanos,
+    durations: [u64; 40],
+}
+
+impl Times {
+    const NONE: Self = Self { count: 0, total: Nanos(0), durations: [0; 40] };
+
+    fn add(&mut self, group: &RequestGroup) {
+        self.count = self.count.saturating_add(group.count);
+        self.total = self.total + group.total;
+        for (sum, number) in self.durations.iter_mut().zip(&group.durations) {
+            *sum = sum.saturating_add(u64::from(*number));
+        }
+    }
+}
+
+fn mean(of: &Times) -> Mean {
+    let count = of.count as f64;
+    let mean = of.total.as_secs_f64() / count;
     // `durations[i]`: below 2^i microseconds; the middle of each.
     let middle = |at: usize| 0.75e-6 * 2.0_f64.powi(i32::try_from(at).unwrap_or(i32::MAX));
-    let known: f64 = group.durations.iter().map(|number| f64::from(*number)).sum();
-    let squares: f64 = group
+    let known: f64 = of.durations.iter().map(|number| *number as f64).sum();
+    let squares: f64 = of
         .durations
         .iter()
         .enumerate()
-        .map(|(at, number)| f64::from(*number) * (middle(at) - mean).powi(2))
+        .map(|(at, number)| *number as f64 * (middle(at) - mean).powi(2))
         .sum();
     let spread = if known > 1.0 { squares / (known - 1.0) } else { mean * mean };
     Mean { mean, variance: TOGETHER * spread / count, freedom: (count - 1.0).max(1.0) }
