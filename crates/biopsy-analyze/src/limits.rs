@@ -17,7 +17,7 @@ pub const STRIP_THREADS: usize = 1_000;
 pub const ACTIVATIONS: usize = 100;
 /// Rows of waits by function.
 pub const WAIT_FUNCTIONS: usize = 200;
-/// Distinct shapes of log lines that are counted; what comes after is counted as one.
+/// Distinct shapes of log lines that are told; what comes after is in the sums.
 pub const LOG_TOPICS: usize = 200;
 /// Bytes of a log line that are looked at.
 pub const LOG_TEXT: usize = 2_000;

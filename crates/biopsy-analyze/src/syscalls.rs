@@ -69,7 +69,9 @@ const X86_64: &[(u32, &[&str])] = &[
         "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "pidfd_open", "clone3", "close_range",
         "openat2", "pidfd_getfd", "faccessat2", "process_madvise", "epoll_pwait2", "mount_setattr",
         "quotactl_fd", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self",
-        "memfd_secret", "process_mrelease", "futex_waitv", "set_mempolicy_home_node",
+        "memfd_secret", "process_mrelease", "futex_waitv", "set_mempolicy_home_node", "cachestat", "fchmodat2",
+        "map_shadow_stack", "futex_wake", "futex_wait", "futex_requeue", "statmount", "listmount",
+        "lsm_get_self_attr", "lsm_set_self_attr", "lsm_list_modules", "mseal",
     ]),
 ];
 
@@ -132,7 +134,9 @@ const GENERIC: &[(u32, &[&str])] = &[
         "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "pidfd_open", "clone3", "close_range",
         "openat2", "pidfd_getfd", "faccessat2", "process_madvise", "epoll_pwait2", "mount_setattr",
         "quotactl_fd", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self",
-        "memfd_secret", "process_mrelease", "futex_waitv", "set_mempolicy_home_node",
+        "memfd_secret", "process_mrelease", "futex_waitv", "set_mempolicy_home_node", "cachestat", "fchmodat2",
+        "map_shadow_stack", "futex_wake", "futex_wait", "futex_requeue", "statmount", "listmount",
+        "lsm_get_self_attr", "lsm_set_self_attr", "lsm_list_modules", "mseal",
     ]),
 ];
 
@@ -150,5 +154,55 @@ mod tests {
         assert_eq!(name("x86_64", 400), None);
         assert_eq!(name("x86_64", u32::MAX), None);
         assert_eq!(name("s390x", 1), None);
+    }
+
+    /// From the manual pages and the headers, by hand: the first and the last of each run, and those that findings ask for.
+    #[test]
+    fn runs_begin_and_end_where_the_headers_say() {
+        for (architecture, number, expected) in [
+            ("", 1, Some("write")),
+            ("x86_64", 35, Some("nanosleep")),
+            ("x86_64", 74, Some("fsync")),
+            ("x86_64", 232, Some("epoll_wait")),
+            ("x86_64", 271, Some("ppoll")),
+            ("x86_64", 334, Some("rseq")),
+            ("x86_64", 335, None),
+            ("x86_64", 423, None),
+            ("x86_64", 424, Some("pidfd_send_signal")),
+            ("x86_64", 435, Some("clone3")),
+            ("x86_64", 449, Some("futex_waitv")),
+            ("x86_64", 455, Some("futex_wait")),
+            ("x86_64", 462, Some("mseal")),
+            ("x86_64", 463, None),
+            ("aarch64", 0, Some("io_setup")),
+            ("aarch64", 22, Some("epoll_pwait")),
+            ("aarch64", 82, Some("fsync")),
+            ("aarch64", 115, Some("clock_nanosleep")),
+            ("aarch64", 207, Some("recvfrom")),
+            ("aarch64", 243, Some("recvmmsg")),
+            ("aarch64", 244, None),
+            ("aarch64", 260, Some("wait4")),
+            ("riscv64", 294, Some("kexec_file_load")),
+            ("riscv64", 295, None),
+            ("riscv64", 403, Some("clock_gettime64")),
+            ("riscv64", 414, Some("ppoll_time64")),
+            ("riscv64", 415, None),
+            ("aarch64", 424, Some("pidfd_send_signal")),
+            ("aarch64", 462, Some("mseal")),
+            ("armv7l", 1, None),
+        ] {
+            assert_eq!(name(architecture, number), expected, "{number} of {architecture}");
+        }
+        // From 424 on a number is the same call on all of them, and no name stands for two numbers.
+        for architecture in ["x86_64", "aarch64"] {
+            let mut names: Vec<_> = (0..1000).filter_map(|number| name(architecture, number)).collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all, "{architecture}");
+        }
+        for number in 424..500 {
+            assert_eq!(name("x86_64", number), name("aarch64", number), "{number}");
+        }
     }
 }

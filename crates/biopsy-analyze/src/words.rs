@@ -23,7 +23,8 @@ pub(crate) fn cores(cores: f64) -> String {
 pub(crate) fn seconds(seconds: f64) -> String {
     if seconds >= 120.0 {
         format!("{:.1} min", seconds / 60.0)
-    } else if seconds >= 1.0 {
+    } else if seconds >= 0.999_95 {
+        // Each unit begins where the one below it would be rounded up to it.
         format!("{seconds:.1} s")
     } else if seconds >= 0.9995e-3 {
         format!("{:.1} ms", seconds * 1e3)
@@ -35,9 +36,9 @@ pub(crate) fn seconds(seconds: f64) -> String {
 /// `390 MB`.
 pub(crate) fn bytes(bytes: f64) -> String {
     let size = bytes.abs();
-    if size >= 1e9 {
+    if size >= 999.5e6 {
         format!("{:.1} GB", bytes / 1e9)
-    } else if size >= 1e6 {
+    } else if size >= 999.5e3 {
         format!("{:.0} MB", bytes / 1e6)
     } else {
         format!("{:.0} kB", bytes / 1e3)
@@ -76,19 +77,30 @@ pub(crate) fn shorten(name: &str) -> String {
     let mut out = String::new();
     let mut depth = 0usize;
     let mut before = ':';
+    // Braces, and within them the parentheses that are open: `{lambda(int)#1}`.
+    let (mut braces, mut parameters) = (0usize, 0usize);
     for letter in name.chars() {
         match letter {
+            '(' if parameters > 0 || depth == 0 && braces > 0 => parameters += 1,
+            ')' if parameters > 0 => {
+                parameters -= 1;
+                before = letter;
+                continue;
+            }
+            _ if parameters > 0 => {}
+            '{' => braces += 1,
+            '}' => braces = braces.saturating_sub(1),
             // `operator<`, `<Type as Trait>::method` and Go's `(*Type)` are part of the name.
-            '<' if !out.is_empty() && before != ' ' && !out.ends_with("operator") => depth += 1,
+            '<' if !out.is_empty() && before != ' ' && !is_operator(&out) => depth += 1,
             '>' if depth > 0 => {
                 depth -= 1;
                 before = letter;
                 continue;
             }
-            '(' if depth == 0 && !matches!(before, ':' | '.') => break,
+            '(' if depth == 0 && !matches!(before, ':' | '.') && !is_called_operator(&out) => break,
             _ => {}
         }
-        if depth == 0 {
+        if depth == 0 && parameters == 0 {
             out.push(letter);
         }
         before = letter;
@@ -100,6 +112,15 @@ pub(crate) fn shorten(name: &str) -> String {
         return format!("…{end}");
     }
     if out.is_empty() { name.chars().take(LONGEST).collect() } else { out.to_owned() }
+}
+
+/// What follows is the operator's own: `operator<`, `operator<<`.
+fn is_operator(name: &str) -> bool {
+    is_called_operator(name.strip_suffix('<').unwrap_or(name))
+}
+
+fn is_called_operator(name: &str) -> bool {
+    name.strip_suffix("operator").is_some_and(|rest| rest.is_empty() || rest.ends_with([':', ' ']))
 }
 
 #[cfg(test)]
@@ -131,5 +152,92 @@ mod tests {
         assert_eq!(shorten("operator<(A, B)"), "operator<");
         assert_eq!(shorten(&"x".repeat(200)).chars().count(), 80);
         assert_eq!(shorten("("), "(");
+    }
+
+    #[test]
+    fn units_begin_where_the_one_below_would_be_rounded_up_to_them() {
+        for (value, text) in [
+            (0.0, "0 µs"),
+            (0.000_999_4, "999 µs"),
+            (0.000_999_6, "1.0 ms"),
+            (0.999_94, "999.9 ms"),
+            (0.999_96, "1.0 s"),
+            (1.0, "1.0 s"),
+            (119.94, "119.9 s"),
+            (119.96, "120.0 s"),
+            (120.0, "2.0 min"),
+            (3600.0, "60.0 min"),
+        ] {
+            assert_eq!(seconds(value), text, "{value}");
+        }
+        for (value, text) in [
+            (0.0, "0 kB"),
+            (999_400.0, "999 kB"),
+            (999_600.0, "1 MB"),
+            (999.4e6, "999 MB"),
+            (999.6e6, "1.0 GB"),
+            (-999.6e6, "-1.0 GB"),
+            (-2_400.0, "-2 kB"),
+            (12.34e9, "12.3 GB"),
+        ] {
+            assert_eq!(bytes(value), text, "{value}");
+        }
+        for (value, text) in [
+            (0.0, "less than 0.01 cores"),
+            (0.004_9, "less than 0.01 cores"),
+            (0.094, "0.09 cores"),
+            (0.096, "0.1 cores"),
+            (0.94, "0.9 cores"),
+            (0.96, "1 core"),
+            (1.049, "1 core"),
+            (1.06, "1.1 cores"),
+            (12.0, "12.0 cores"),
+        ] {
+            assert_eq!(cores(value), text, "{value}");
+        }
+        for (value, text) in
+            [(0.000_4, "0.0 %"), (0.099_4, "9.9 %"), (0.099_6, "10 %"), (1.0, "100 %"), (2.5, "250 %")]
+        {
+            assert_eq!(percent(value), text, "{value}");
+        }
+        for (value, text) in [(-4.0, "0"), (0.4, "0"), (999.5, "1,000"), (100_000.0, "100,000")] {
+            assert_eq!(number(value), text, "{value}");
+        }
+        assert_eq!([threads(0), threads(1), threads(2)], ["0 threads", "1 thread", "2 threads"]);
+    }
+
+    #[test]
+    fn names_of_every_language_keep_what_tells_them_apart() {
+        for (name, short) in [
+            ("std::operator<<(std::ostream&, char const*)", "std::operator<<"),
+            ("operator<<(A&)", "operator<<"),
+            ("my_operator<int>(A&)", "my_operator"),
+            ("Shop::Order::operator bool() const", "Shop::Order::operator bool"),
+            ("Shop::Map<int>::operator[](int)", "Shop::Map::operator[]"),
+            ("Shop::Call::operator()(int) const", "Shop::Call::operator()"),
+            ("Shop::Order::operator->()", "Shop::Order::operator->"),
+            ("Shop::Order::operator<=>(Order const&)", "Shop::Order::operator<=>"),
+            ("main::{lambda(int)#1}::operator()(int) const", "main::{lambda#1}::operator()"),
+            ("load(std::vector<int>&)::{lambda()#2}::operator()() const", "load"),
+            ("shop::load::{closure#0}", "shop::load::{closure#0}"),
+            ("<shop::Order as core::fmt::Display>::fmt", "<shop::Order as core::fmt::Display>::fmt"),
+            ("alloc::vec::Vec<T,A>::push", "alloc::vec::Vec::push"),
+            ("core::ptr::drop_in_place::<shop::Order>", "core::ptr::drop_in_place"),
+            ("main.(*Server).handle.func1", "main.(*Server).handle.func1"),
+            ("main.load[...]", "main.load[...]"),
+            ("Shop.Cache`1<T>.Get", "Shop.Cache`1.Get"),
+            ("Shop.Order..ctor", "Shop.Order..ctor"),
+            ("(regular expression)", "(regular expression)"),
+            ("Pool<Conn, std::less<int>", "Pool"),
+            ("", ""),
+        ] {
+            assert_eq!(shorten(name), short, "{name}");
+        }
+        // The end of a long name tells more than its beginning; letters count, not bytes.
+        let long = format!("{}::price", "é".repeat(100));
+        let short = shorten(&long);
+        assert!(short.starts_with("…é") && short.ends_with("::price"), "{short}");
+        assert_eq!(short.chars().count(), 80);
+        assert_eq!(shorten(&"x".repeat(80)), "x".repeat(80));
     }
 }

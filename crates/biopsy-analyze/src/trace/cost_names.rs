@@ -177,6 +177,7 @@ const MODULES: &[(&str, Cost)] = &[
     ("System.IO.Compression", Cost::Compression),
     ("System.Text.Json", Cost::Serialization),
     ("Newtonsoft.Json", Cost::Serialization),
+    ("_json.cpython-", Cost::Serialization),
     ("System.Private.Xml", Cost::Serialization),
     ("libclrjit", Cost::Compilation),
     ("System.Reflection.Emit", Cost::Compilation),
@@ -217,7 +218,7 @@ const EXACT: &[(&[&str], Cost)] = &[
        "Builtins_StringAdd_CheckNone", "Builtins_StringPrototypeConcat", "java.lang.String.concat"], Cost::Joining),
     (&["strlen", "strcmp", "strncmp", "strcasecmp", "strstr", "strchr", "memchr", "memcmp", "memmem", "bcmp", "list_contains", "list_index", "list_count",
        "PySequence_Contains", "java.util.ArrayList.indexOf", "java.util.ArrayList.indexOfRange", "java.util.ArrayList.contains",
-       "java.util.LinkedList.node", "java.util.LinkedList.get", "java.lang.String.indexOf", "java.lang.String.contains", "bytealg.Count",
+       "java.util.LinkedList.node", "java.util.LinkedList.get", "java.lang.String.indexOf", "java.lang.String.contains", "internal/bytealg.Count", "internal/bytealg.CountString",
        "internal/bytealg.IndexByteString", "System.Collections.Generic.List`1.Contains", "System.Collections.Generic.List`1.IndexOf",
        "System.Array.IndexOf", "System.Linq.Enumerable.Contains", "System.Linq.Enumerable.Count", "System.Linq.Enumerable.Any",
        "Builtins_ArrayIncludes", "Builtins_ArrayIndexOf", "Builtins_ArrayPrototypeIndexOf", "Builtins_ArrayIncludesSmi",
@@ -253,7 +254,7 @@ const BEGINNINGS: &[(&[&str], Cost)] = &[
     (&["compress/", "java.util.zip.", "System.IO.Compression.", "BrotliEncoder", "node::zlib::", "ZSTD_"], Cost::Compression),
     (&["encoding/json.", "encoding/gob.", "encoding/xml.", "java.io.ObjectOutputStream.", "java.io.ObjectInputStream.", "v8::internal::Json",
        "Builtins_JsonParse", "Builtins_JsonStringify", "v8::internal::ValueSerializer", "v8::internal::ValueDeserializer", "serde_json::",
-       "System.Text.Json.", "Newtonsoft.Json.", "com.fasterxml.jackson.", "com.google.gson.", "_json"], Cost::Serialization),
+       "System.Text.Json.", "Newtonsoft.Json.", "com.fasterxml.jackson.", "com.google.gson."], Cost::Serialization),
     (&["System.Text.RegularExpressions.Regex..ctor", "System.Text.RegularExpressions.RegexParser", "System.Text.RegularExpressions.RegexCompiler",
        "System.Text.RegularExpressions.RegexInterpreterCode", "System.Text.RegularExpressions.RegexWriter", "System.Reflection.Emit.",
        "System.Linq.Expressions.Compiler.", "regexp.compile", "regexp.Compile", "regexp.MustCompile", "regexp/syntax.", "std::__detail::_Compiler",
@@ -342,5 +343,53 @@ mod tests {
         ] {
             assert_eq!(cost_of(&row(kind, module, name)), cost, "{name} of {module}");
         }
+    }
+
+    /// Each name of the tables gives its own cost: none is shadowed by another, and none is written so that it is never found.
+    #[test]
+    fn no_name_hides_another() {
+        let native = |module: &str, name: &str| cost_of(&row(FunctionKind::Native, module, name));
+        for (names, cost) in EXACT {
+            for name in *names {
+                assert_eq!(native("server", name), Some(*cost), "{name}");
+                assert_eq!(native("server", &format!("__{name}@@GLIBC_2.2.5")), Some(*cost), "{name}");
+            }
+        }
+        for (prefixes, cost) in BEGINNINGS {
+            for prefix in *prefixes {
+                assert_eq!(native("server", &format!("{prefix}x")), Some(*cost), "{prefix}");
+            }
+        }
+        for (module, cost) in MODULES {
+            assert_eq!(native(&format!("{module}so"), "anything"), Some(*cost), "{module}");
+        }
+        for (names, cost) in KERNEL {
+            for name in *names {
+                assert_eq!(of_kernel(name), Some(*cost), "{name}");
+                assert_eq!(of_kernel(&format!("{name}.isra.0")), Some(*cost), "{name}");
+                assert_eq!(of_kernel(&format!("__do_sys_{name}")), Some(*cost), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_sounds_like_it_is_the_programs_own() {
+        for (module, name) in [
+            ("server", "fmtlog"),
+            ("server", "sorting::run"),
+            ("server", "freedom"),
+            ("server", "mallocator"),
+            ("libzookeeper.so", "zoo_get"),
+            ("server", "memory_of"),
+            ("server", ""),
+        ] {
+            assert_eq!(cost_of(&row(FunctionKind::Native, module, name)), None, "{name} of {module}");
+        }
+        let mut unnamed = row(FunctionKind::Native, "server", "malloc");
+        unnamed.named = false;
+        assert_eq!(cost_of(&unnamed), None, "what only says where it begins is no name");
+        unnamed.module = "libz.so.1".to_owned();
+        assert_eq!(cost_of(&unnamed), Some(Cost::Compression), "a module tells without names");
+        assert_eq!(cost_of(&row(FunctionKind::Heading, "", "malloc")), None);
     }
 }

@@ -249,7 +249,9 @@ impl Where {
 
 /// What a kernel function says about a wait that it is in.
 fn kernel_reason(name: &str) -> Option<WaitReason> {
-    KERNEL.iter().find(|(part, _)| name.contains(part)).map(|(_, reason)| *reason)
+    let known = KERNEL.iter().find(|(part, _)| name.contains(part)).map(|(_, reason)| *reason);
+    // Not by a part of the name: `kernfs` and `configfs` are in memory.
+    known.or_else(|| name.trim_start_matches('_').starts_with("nfs").then_some(WaitReason::Disk))
 }
 
 /// Innermost frames come first, so within one frame the order here only matters for overlapping parts.
@@ -320,7 +322,6 @@ const KERNEL: &[(&str, WaitReason)] = &[
     ("btrfs_", WaitReason::Disk),
     ("f2fs_", WaitReason::Disk),
     ("zfs_", WaitReason::Disk),
-    ("nfs", WaitReason::Disk),
     ("fuse_", WaitReason::Disk),
     ("blk_", WaitReason::Disk),
     ("blkdev_", WaitReason::Disk),

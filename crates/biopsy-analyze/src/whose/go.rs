@@ -21,7 +21,7 @@ const PLUMBING: &[&str] = &[
 ];
 
 /// Where other people's modules lie: the module cache, and copies of it. A path in it has the version: `gin@v1.9.1/context.go`.
-const DOWNLOADED: &[&str] = &["/pkg/mod/", "/vendor/", "@v"];
+const DOWNLOADED: &[&str] = &["/pkg/mod/", "/vendor/"];
 
 pub(super) fn whose(name: &str, file: &str) -> Whose {
     if is_standard(name) {
@@ -31,11 +31,16 @@ pub(super) fn whose(name: &str, file: &str) -> Whose {
     // What the compiler or the linker made: `type:.eq.main.key`, `go:main.inittasks`.
     if ["type:", "go:", "_rt0_"].iter().any(|prefix| name.starts_with(prefix)) {
         Whose::Plumbing
-    } else if DOWNLOADED.iter().any(|part| file.contains(part)) {
+    } else if DOWNLOADED.iter().any(|part| file.contains(part)) || has_version(file) {
         Whose::Library
     } else {
         Whose::Program
     }
+}
+
+/// `gin@v1.9.1/context.go`; `/home/me@vps/main.go` is somebody's own.
+fn has_version(file: &str) -> bool {
+    file.split("@v").skip(1).any(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 /// A function of the standard library: `net/http.(*conn).serve`.

@@ -124,7 +124,7 @@ fn of_module(path: &str) -> Whose {
         Whose::Plumbing
     } else if begins(LIBRARY_MODULES)
         || file.contains(".so") && is_system_folder(folder)
-        || file.contains(".cpython-") && (folder.contains("/lib-dynload") || folder.contains("-packages/"))
+        || file.contains(".cpython-") && (path.contains("/lib-dynload/") || path.contains("-packages/"))
         || INTERPRETERS.contains(&numberless)
     {
         Whose::Library
@@ -168,6 +168,7 @@ fn of_name(name: &str) -> Whose {
     let lower = plain.to_ascii_lowercase();
     let variant = VARIANTS.iter().find_map(|variant| plain.find(variant)).and_then(|at| plain.get(..at));
     let known = variant.map_or(plain, |plain| plain.trim_end_matches("_unaligned"));
+    let known = known.strip_suffix("_nocancel").unwrap_or(known);
     if PLUMBING_NAMES.contains(&known)
         || PLUMBING_PREFIXES.iter().any(|prefix| plain.starts_with(prefix))
         || PLUMBING_PARTS.iter().any(|part| name.contains(part))

@@ -243,6 +243,57 @@ fn system_call_and_state_tell_without_a_stack() {
     }
 }
 
+/// Each part of a name in the tables gives its own reason: none is shadowed by another.
+#[test]
+fn no_name_hides_another() {
+    for (part, reason) in KERNEL {
+        assert_eq!(kernel_reason(part), Some(*reason), "{part}");
+        assert_eq!(kernel_reason(&format!("__{part}_x.isra.0")), Some(*reason), "{part}");
+    }
+    for (part, reason) in USER {
+        assert_eq!(user_reason(part), Some(*reason), "{part}");
+    }
+}
+
+#[test]
+fn parts_of_names_are_not_taken_for_what_they_are_not() {
+    for (name, reason) in [
+        ("nfs_wait_bit_killable", Some(Disk)),
+        ("nfs4_proc_read", Some(Disk)),
+        ("__nfs_commit_inode", Some(Disk)),
+        // File systems in memory.
+        ("kernfs_fop_read_iter", None),
+        ("configfs_read_iter", None),
+        ("mptcp_recvmsg", Some(Peer)),
+        ("do_syscall_64", None),
+        ("schedule", None),
+        ("", None),
+    ] {
+        assert_eq!(kernel_reason(name), reason, "{name}");
+    }
+    for (name, expected) in [
+        ("work(std::mutex&)", None),
+        ("Pool::take(std::condition_variable&)", None),
+        ("std::condition_variable::wait(std::unique_lock<std::mutex>&)", Some(Condition)),
+        ("sync.(*Mutex).lockSlow", Some(Lock)),
+        ("(anonymous namespace)::pthread_mutex_lock", Some(Lock)),
+        ("open_file", None),
+    ] {
+        assert_eq!(user_reason(name), expected, "{name}");
+    }
+    for (name, is_lock) in [
+        ("rw_lock_x_lock_wait", true),
+        ("MDL_context::acquire_lock", true),
+        ("LWLockAcquire", true),
+        ("mutex_unlock", false),
+        ("mutex_cond_wait", false),
+        ("take(Mutex&)", false),
+        ("take", false),
+    ] {
+        assert_eq!(is_lock_name(name), is_lock, "{name}");
+    }
+}
+
 mod any_stack {
     use super::*;
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
