@@ -199,8 +199,8 @@ impl Completeness {
         {
             say("what the kernel did on behalf of the process: kernel frames were not recorded");
         }
-        if !settings.wait_threshold.as_secs_f64().eq(&0.0) && !timeline.waits.is_empty() {
-            let ms = settings.wait_threshold.as_secs_f64() * 1e3;
+        if settings.wait_threshold.0 > 0 && !timeline.waits.is_empty() {
+            let ms = milliseconds(settings.wait_threshold);
             self.undetermined
                 .push(format!("single waits shorter than {ms} ms: only their sums were recorded"));
         }
@@ -289,7 +289,16 @@ fn covered(losses: &[&Loss]) -> Nanos {
     sum
 }
 
+/// One division of whole numbers, so that it is written as people write it: 0.009, and not 0.009000000000000001.
+#[expect(clippy::cast_precision_loss, reason = "for display: 2^53 ns are 104 days")]
+fn milliseconds(time: Nanos) -> f64 {
+    time.0 as f64 / 1e6
+}
+
 #[expect(clippy::cast_precision_loss, reason = "2^53 samples are out of reach")]
 fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,8 @@ const PAGE_BEHIND: u64 = 216;
 /// To the first of its registers, and how many there are: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.
 const REGISTERS_BEHIND: u64 = 40;
 const REGISTERS: usize = 18;
+/// `si_code` of an arithmetic error of which it is not said which it is.
+const FPE_FLTUNK: i32 = 14;
 /// The longest instruction.
 const INSTRUCTION: usize = 15;
 
@@ -94,6 +96,8 @@ fn by_trap(trap: i32, error: u64, page: u64) -> Option<(i32, i32, u64)> {
         13 => (11, 0x80, 0),
         14 if error & 1 == 0 => (11, 1, page),
         14 => (11, 2, page),
+        // Which of the floating point errors it was is in registers that a handler is not given.
+        16 | 19 => (8, FPE_FLTUNK, 0),
         17 => (7, 1, 0),
         _ => return None,
     })
@@ -145,6 +149,19 @@ mod tests {
         assert_eq!(by_trap(14, 7, 0x7000), Some((11, 2, 0x7000)));
         assert_eq!(by_trap(13, 0, 9).map(|(number, code, _)| (number, code)), Some((11, 0x80)));
         assert_eq!(by_trap(0, 0, 0).map(|(number, ..)| number), Some(8));
+        for trap in [16, 19] {
+            assert_eq!(by_trap(trap, 0, 9), Some((8, 14, 0)), "an error of floating point");
+        }
+        assert_eq!((by_trap(6, 0, 9), by_trap(17, 0, 9)), (Some((4, 2, 0)), Some((7, 1, 0))));
         assert_eq!(by_trap(3, 0, 0), None);
+        // Each trap that makes a stack one of a crash is one that tells its signal, and that signal has a meaning.
+        for trap in 0..32 {
+            let told = by_trap(trap, 0, 0);
+            let is_known = matches!(trap, 0 | 6 | 13 | 14 | 16 | 17 | 19);
+            assert_eq!(told.is_some(), is_known, "{trap}");
+            if let Some((number, code, _)) = told {
+                assert!(crate::dump::signal::code_words(number, code).is_some(), "{number} {code}");
+            }
+        }
     }
 }

@@ -52,6 +52,8 @@ pub(super) fn code_words(number: i32, code: i32) -> Option<&'static str> {
         (8, 5) => "floating point underflow",
         (8, 6) => "floating point inexact result",
         (8, 7) => "invalid floating point operation",
+        (8, 8) => "a subscript out of range",
+        (8, 14) => "a floating point operation, nothing says why",
         (4, 1 | 2) => "an illegal instruction",
         (4, 5 | 6) => "a privileged instruction",
         (5, 1) | (5, 0x80) => "a breakpoint instruction",

@@ -137,3 +137,6 @@ fn label(trace: &RuntimeTrace) -> String {
         .as_ref()
         .map_or_else(|| kind.to_owned(), |version| format!("{kind} {}", cut(version)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,8 +96,11 @@ pub(super) fn exceptions(trace: &RuntimeTrace) -> Vec<ExceptionRow> {
             });
         }
         if let Some(row) = rows.get_mut(at) {
+            if group.first < row.first {
+                row.message = cut(&group.message);
+                row.first = group.first;
+            }
             row.count = row.count.saturating_add(group.count);
-            row.first = row.first.min(group.first);
             row.last = row.last.max(group.last);
         }
     }

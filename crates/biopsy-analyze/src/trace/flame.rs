@@ -109,11 +109,12 @@ pub(crate) fn prune(tree: &CallTree, own: &[Nanos], limit: usize) -> FlameTree {
         let (kind, depth) = if at == 0 {
             (FlameKind::Root, 0)
         } else {
-            let Some(&(parent, depth)) = place.get(&node.parent) else { continue };
-            if depth as usize >= STACK_DEPTH {
+            // What is too deep, and all below it.
+            let parent = place.get(&node.parent).filter(|(_, depth)| (*depth as usize) < STACK_DEPTH);
+            let Some(&(parent, depth)) = parent else {
                 flame.pruned_nodes += 1;
                 continue;
-            }
+            };
             if let Some(parent) = flame.nodes.get_mut(parent as usize) {
                 parent.children.push(as_u32(place.len()));
             }
@@ -147,3 +148,6 @@ fn add_remainders(flame: &mut FlameTree) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,8 @@ pub mod flame;
 pub(crate) mod frames;
 pub mod function;
 mod group_names;
+#[cfg(test)]
+pub(crate) mod made;
 pub(crate) mod managed_waits;
 mod recorded_waits;
 mod roles;
