@@ -218,4 +218,123 @@ mod tests {
         assert_eq!(bursts(&by_second), [(MonoNanos(30 * SECOND), MonoNanos(32 * SECOND), 700)]);
         assert_eq!(bursts(&BTreeMap::new()), []);
     }
+
+    fn line(second: Option<u64>, level: LogLevel, text: &str) -> LogLine {
+        LogLine { time: second.map(|second| MonoNanos(second * SECOND)), level, text: text.to_owned() }
+    }
+
+    fn summary(logs: Vec<Vec<LogLine>>) -> LogSummary {
+        let log = |lines| biopsy_model::log::LogFile {
+            source: String::new(),
+            member: String::new(),
+            assumed_zone: String::new(),
+            lines,
+        };
+        LogSummary::new(&Capture { logs: logs.into_iter().map(log).collect(), ..Capture::default() })
+    }
+
+    #[test]
+    fn topics_are_of_one_log_level_and_shape_the_gravest_first() {
+        use LogLevel::{Debug, Error, Info, Unknown, Warning};
+        let found = summary(vec![
+            vec![
+                line(Some(9), Warning, "slow order 7"),
+                line(None, Warning, "slow order 8"),
+                line(Some(3), Warning, "slow order 9"),
+                line(Some(4), Error, "slow order 9"),
+                line(Some(5), Info, "order 9 served"),
+                line(Some(6), Debug, "connection 3 Timed Out"),
+            ],
+            vec![
+                line(Some(1), Warning, "slow order 7"),
+                line(Some(2), Error, "disk full"),
+                line(Some(7), Error, "disk full"),
+            ],
+            vec![line(None, Unknown, "Exception in thread main")],
+        ]);
+        let told: Vec<_> = found
+            .topics
+            .iter()
+            .map(|topic| {
+                let seconds = [topic.first, topic.last].map(|time| time.map(|time| time.0 / SECOND));
+                (topic.level, topic.example.as_str(), topic.log, topic.line, topic.count, seconds)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (Error, "disk full", 1, 1, 2, [Some(2), Some(7)]),
+                (Error, "slow order 9", 0, 3, 1, [Some(4); 2]),
+                (Warning, "slow order 7", 0, 0, 3, [Some(3), Some(9)]),
+                (Warning, "slow order 7", 1, 0, 1, [Some(1); 2]),
+                (Debug, "connection 3 Timed Out", 0, 5, 1, [Some(6); 2]),
+                (Unknown, "Exception in thread main", 2, 0, 1, [None; 2]),
+            ]
+        );
+        assert_eq!((found.lines, found.errors, found.warnings, found.without_time), (10, 3, 4, 2));
+    }
+
+    #[test]
+    fn shapes_without_end_are_counted_and_not_kept() {
+        let letters = |number: usize| -> String {
+            [number / 26 / 26, number / 26, number]
+                .map(|at| char::from(b'a' + (at % 26) as u8))
+                .iter()
+                .collect()
+        };
+        let lines = (0..LOG_TOPICS + 50).map(|number| line(None, LogLevel::Error, &letters(number)));
+        let found = summary(vec![lines.chain([line(None, LogLevel::Error, "aaa")]).collect()]);
+        assert_eq!((found.topics.len(), found.errors), (LOG_TOPICS, LOG_TOPICS as u64 + 51));
+        assert_eq!(
+            (found.topics[0].example.as_str(), found.topics[0].count),
+            ("aaa", 2),
+            "what is known is counted on"
+        );
+        let long = summary(vec![vec![line(None, LogLevel::Error, &"é".repeat(LOG_TEXT))]]);
+        assert_eq!(long.topics[0].example.len(), LOG_TEXT);
+        let odd = format!("x{}", "é".repeat(LOG_TEXT));
+        assert_eq!(start_of(&odd, LOG_TEXT).len(), LOG_TEXT - 1, "cut at a letter");
+        // A word that is behind what is looked at makes no line worth reading.
+        let behind = format!("{}panic", " ".repeat(LOG_TEXT));
+        assert_eq!(summary(vec![vec![line(None, LogLevel::Info, &behind)]]).topics, []);
+    }
+
+    #[test]
+    fn a_burst_is_ten_times_as_much_as_usual_and_twenty_lines() {
+        let with = |usual: u64, count: u64| {
+            let mut by_second: BTreeMap<u64, u64> = (0..1000).map(|second| (second, usual)).collect();
+            by_second.insert(500, count);
+            bursts(&by_second)
+                .into_iter()
+                .map(|(from, to, lines)| (from.0 / SECOND, to.0 / SECOND, lines))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(with(1, 19), []);
+        assert_eq!(with(1, 20), [(500, 501, 20)]);
+        assert_eq!(with(5, 49), []);
+        assert_eq!(with(5, 50), [(500, 501, 50)]);
+        // Seconds without a line are seconds too; apart from each other they are bursts of their own.
+        let apart = bursts(&BTreeMap::from([(0, 30), (2, 30), (100, 1)]));
+        assert_eq!(apart.len(), 2);
+        let many: BTreeMap<u64, u64> = (0..100).map(|number| (number * 40, 40)).collect();
+        assert_eq!(bursts(&many).len(), 20);
+        assert_eq!(bursts(&BTreeMap::from([(u64::MAX / SECOND, 50)])).len(), 1, "at the end of time");
+    }
+
+    #[test]
+    fn shapes_keep_the_words_and_lose_the_values() {
+        for (text, expected) in [
+            ("order 4711 failed", "order # failed"),
+            ("GET /cart/7f3a?x=1 200", "GET /cart/#?x=# #"),
+            ("key \"a \"b\" c", "key \"\"b\""),
+            ("key `a` and `b`", "key `` and ``"),
+            ("it's 5 o'clock", "it's # o'clock"),
+            ("Größe 7 überschritten", "Größe # überschritten"),
+            ("", ""),
+            ("   ", "   "),
+        ] {
+            assert_eq!(shape(text), expected, "{text}");
+        }
+        assert_eq!(shape(&"a ".repeat(SHAPE_TEXT)).len(), SHAPE_TEXT);
+    }
 }

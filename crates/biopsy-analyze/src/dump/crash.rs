@@ -461,18 +461,4 @@ fn abort_message(image: &dyn Image, stacks: &ImageStacks) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_text_and_canonical_addresses() {
-        assert!(poison(0xdddd_dddd_dddd_dddd).is_some());
-        assert!(poison(0xdddd_dddd_dddd_ddf5).is_some(), "a field of a freed object");
-        assert!(poison(0xdead_beef_dead_beef).is_some());
-        assert!(poison(0x7fff_dddd_dddd).is_none());
-        assert!(is_text(u64::from_le_bytes(*b"password")));
-        assert!(!is_text(0x7f12_3456_789a));
-        assert!(canonical(0x7fff_ffff_ffff) && canonical(0xffff_8000_0000_0000));
-        assert!(!canonical(0x8000_0000_0000));
-    }
-}
+mod tests;

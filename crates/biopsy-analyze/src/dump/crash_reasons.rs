@@ -190,4 +190,35 @@ mod tests {
         let memory = ["runtime.throw", "runtime.mallocgc", "runtime.mapassign_faststr", "main.put"];
         assert_eq!(of(&memory), Some("a fatal error of Go's runtime"));
     }
+
+    /// Each name says what stands behind it: none is shadowed by a shorter one before it.
+    #[test]
+    fn no_name_hides_another() {
+        for (name, words) in BY_FUNCTION {
+            assert_eq!(by_functions([*name].into_iter()), Some(*words), "{name}");
+            assert_eq!(by_functions(["raise", name, "main"].into_iter()), Some(*words), "{name}");
+        }
+    }
+
+    #[test]
+    fn messages_of_the_c_library_are_known_by_their_beginning() {
+        for (message, words) in [
+            ("free(): invalid pointer", Some("freed twice")),
+            ("malloc(): unaligned tcache chunk detected", Some("freed twice")),
+            ("realloc(): invalid next size", Some("freed twice")),
+            ("munmap_chunk(): invalid pointer", Some("freed twice")),
+            ("corrupted double-linked list", Some("freed twice")),
+            ("double free or corruption (fasttop)", Some("freed twice")),
+            ("*** buffer overflow detected ***: terminated", Some("buffer overflow")),
+            ("a.out: a.c:3: main: Assertion `0' failed.\n", Some("assertion")),
+            ("a.out: a.c:3: main: Assertion `0' failed. And more", None),
+            ("free()", None),
+            ("", None),
+            ("terminate called without an active exception", None),
+        ] {
+            let said = by_message(message);
+            assert_eq!(said.is_some(), words.is_some(), "{message}");
+            assert!(said.unwrap_or_default().contains(words.unwrap_or_default()), "{message}: {said:?}");
+        }
+    }
 }

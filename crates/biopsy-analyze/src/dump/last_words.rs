@@ -257,4 +257,58 @@ mod tests {
             assert_eq!(said(other), None, "{other}");
         }
     }
+
+    #[test]
+    fn odd_tracebacks_give_what_they_have() {
+        const TRACEBACK: &str = "Traceback (most recent call last):\n";
+        let python = |rest: &str| said(&format!("{TRACEBACK}{rest}"));
+        let owned =
+            |name: &str, text: &str, place: &str| Some((name.to_owned(), text.to_owned(), place.to_owned()));
+        assert_eq!(
+            python("  File \"<string>\", line 1, in <module>\nKeyError: 'x'\n"),
+            owned("KeyError", "'x'", "<module> (<string>:1)")
+        );
+        // Without a text, of a package, without frames, and with a line that is no number.
+        assert_eq!(python("KeyboardInterrupt\n"), owned("KeyboardInterrupt", "", ""));
+        assert_eq!(
+            python("  File \"/a/b.py\", line x, in f\nshop.errors.NoPrice: 7: soup\n"),
+            owned("shop.errors.NoPrice", "7: soup", "f (b.py)")
+        );
+        assert_eq!(
+            python("  File \"/a/b.py\", line 3\n    f(\nSyntaxError: '(' was never closed\n"),
+            owned("SyntaxError", "'(' was never closed", "b.py:3")
+        );
+        // Cut off before its end, and ended by something that is no name.
+        assert_eq!(python("  File \"/a/b.py\", line 3, in f\n"), None);
+        assert_eq!(python("no exception: at all\n"), None);
+        // The last of two, the second one raised while the first was handled.
+        let first = "  File \"/a/b.py\", line 3, in f\nKeyError: 1\n\nDuring handling of the above exception, another exception occurred:\n\n";
+        let second = format!("{first}{TRACEBACK}  File \"/a/c.py\", line 4, in g\nValueError: 2\n");
+        assert_eq!(python(&second), owned("ValueError", "2", "g (c.py:4)"));
+        let long = python(&format!("ValueError: {}\n", "é".repeat(400)));
+        assert_eq!(long.map(|(_, text, _)| text.chars().count()), Some(300));
+    }
+
+    #[test]
+    fn what_is_in_libraries_alone_is_told_by_the_library() {
+        is(
+            "Exception in thread \"pool-1-thread-2\" java.lang.NullPointerException\n\tat java.base/java.util.HashMap.get(Unknown \
+             Source)\n\tSuppressed: java.io.IOException: closed\n\tat java.base/java.io.Reader.read(Reader.java:3)\n",
+            ("java.lang.NullPointerException", "", "java.util.HashMap.get (Unknown Source)"),
+        );
+        is(
+            "Uncaught TypeError: x is not a function\n    at Array.map (<anonymous>)\n    at new Menu (file:///srv/menu.mjs:3:4)\n",
+            ("TypeError", "x is not a function", "Menu (menu.mjs:3)"),
+        );
+        is(
+            "thread '<unnamed>' panicked at /rustc/1/library/core/src/option.rs:1:2:\ncalled `Option::unwrap()`\n",
+            ("a Rust panic", "called `Option::unwrap()`", "option.rs:1"),
+        );
+        // Of two languages the one that wrote last.
+        is(
+            "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\nthread 'main' panicked at \
+             src/lib.rs:7:9:\nlost\n",
+            ("a Rust panic", "lost", "lib.rs:7"),
+        );
+    }
 }

@@ -306,3 +306,6 @@ fn reason(absent: Option<Absence>, class: MemoryClass) -> MissingReason {
         Some(Absence::Gone) => MissingReason::Gone,
     }
 }
+
+#[cfg(test)]
+mod tests;

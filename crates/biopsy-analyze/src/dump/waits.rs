@@ -159,3 +159,6 @@ fn queues(threads: &[DumpThread]) -> Vec<LockQueue> {
         .sort_by_key(|queue| (queue.owner == LockOwner::NotKnown, Reverse(queue.waiters.len()), queue.lock));
     queues
 }
+
+#[cfg(test)]
+mod tests;

@@ -307,25 +307,4 @@ impl Growth {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_filled_before_the_recording_ended_does_not_grow_on() {
-        // A reading a second, in MB.
-        let check = |readings: &[f64], expected: bool| {
-            let times = (0_u64..).map(|second| MonoNanos(second * 1_000_000_000));
-            let points: Vec<_> = times.zip(readings.iter().map(|mb| mb * 1e6)).collect();
-            assert_eq!(ends_flat(&points), expected, "{readings:?}");
-        };
-        // It fills up to the ninth second of twelve: three snapshots are each larger than the one before.
-        check(&[1.0, 1.6, 2.2, 2.7, 3.3, 3.9, 4.5, 5.1, 5.7, 6.0, 6.0, 6.0, 6.0], true);
-        check(&[1.0, 1.6, 2.2, 2.7, 3.3, 3.9, 4.5, 5.1, 5.7, 6.0, 6.3, 6.6, 6.9], false);
-        // It got little of a busy machine's time at the end.
-        check(&[1.0, 1.6, 2.2, 2.7, 3.3, 3.9, 4.5, 5.1, 5.7, 6.0, 6.3, 6.35, 6.43], false);
-        // So little comes in steps, and so few readings say nothing.
-        check(&[1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.4, 1.4], false);
-        check(&[1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 4.0], false);
-        check(&[], false);
-    }
-}
+mod tests;

@@ -154,3 +154,6 @@ impl Builder {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

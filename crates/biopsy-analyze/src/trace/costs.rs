@@ -98,3 +98,6 @@ fn most(times: FxHashMap<FunctionHandle, Nanos>) -> Vec<(FunctionHandle, Nanos)>
     rows.truncate(KEPT);
     rows
 }
+
+#[cfg(test)]
+mod tests;

@@ -270,40 +270,4 @@ pub(crate) fn role_of(row: &FunctionRow) -> Role {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn roles() {
-        let mut table = FrameTable::default();
-        let mut role = |name| {
-            let function = table.intern(FunctionKind::Kernel, "", name, true);
-            table.role(function)
-        };
-        assert_eq!(role("finish_task_switch.isra.0"), Role::Scheduler);
-        assert_eq!(role("_raw_spin_unlock_irqrestore"), Role::InterruptsOn);
-        assert_eq!(role("futex_wait"), Role::Plain);
-    }
-
-    #[test]
-    fn what_one_frame_knows_holds_for_all() {
-        let mut table = FrameTable::default();
-        let function = table.intern(FunctionKind::Native, "server", "push", true);
-        for (whose, role) in [
-            (Whose::Program, Role::Plain),
-            (Whose::Plumbing, Role::Plumbing),
-            (Whose::Program, Role::Plumbing),
-        ] {
-            table.belongs_to(function, whose);
-            assert_eq!(table.role(function), role);
-        }
-    }
-
-    #[test]
-    fn base_names() {
-        assert_eq!(base_name("/usr/lib/libc.so.6"), "libc.so.6");
-        assert_eq!(base_name("/tmp/a (deleted)"), "a");
-        assert_eq!(base_name("[vdso]"), "[vdso]");
-        assert_eq!(base_name("/"), "/");
-    }
-}
+mod tests;

@@ -102,3 +102,6 @@ fn read(
     }
     how.map(|how| (how, None))
 }
+
+#[cfg(test)]
+mod tests;

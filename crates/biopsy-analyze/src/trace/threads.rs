@@ -346,3 +346,6 @@ impl Rows {
         &mut self.rows[at]
     }
 }
+
+#[cfg(test)]
+mod tests;
