@@ -89,8 +89,11 @@ pub(crate) fn sides(capture: &Capture) -> BTreeMap<Pid, Sides> {
 
 fn sum(lines: &[Line<'_>], listened: &std::collections::BTreeSet<u16>) -> Sides {
     let mut sides = Sides::default();
+    let mut seen = std::collections::BTreeSet::new();
     for line in lines {
         match line {
+            // In the list of the beginning and in that of the end.
+            Line::Connected { local, remote } if !seen.insert((local, remote)) => {}
             Line::Listens(_) | Line::UnixListens => sides.listening += 1,
             Line::UnixConnected(Some(_)) => sides.accepted += 1,
             Line::UnixConnected(None) => sides.unclear += 1,
@@ -148,6 +151,23 @@ mod tests {
     fn recorded(members: &[(&str, &str)]) -> BTreeMap<Pid, Sides> {
         let context = members.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         sides(&Capture { context, ..Capture::default() })
+    }
+
+    #[test]
+    fn a_connection_that_lasts_is_one() {
+        let line = |port: u16, to: &str| {
+            format!("tcp   10.0.0.1:{port} -> {to} established to send 0 descriptor 3\n")
+        };
+        let lasts = line(41000, "10.0.0.2:5432") + &line(41001, "10.0.0.2:5432");
+        let begins: String = (0..3).map(|at| line(42000 + at, "10.0.0.3:6379")).collect();
+        let sides = recorded(&[
+            ("target/7/sockets.txt", &lasts),
+            ("target/7/sockets-end.txt", &(lasts.clone() + &begins)),
+            ("target/8/sockets.txt", &lasts),
+        ]);
+        assert_eq!(sides[&Pid(7)].asked.values().copied().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(sides[&Pid(7)].peers(), ["10.0.0.3:6379", "10.0.0.2:5432"], "most first");
+        assert_eq!(sides[&Pid(8)].asked.len(), 1, "of another process");
     }
 
     #[test]
