@@ -1,5 +1,6 @@
 //! What was recorded, how whole it is, and what could not be determined.
 
+use crate::ratio::ratio as share;
 use crate::trace::frames::{FrameTable, as_u32};
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::window;
@@ -293,11 +294,6 @@ fn covered(losses: &[&Loss]) -> Nanos {
 #[expect(clippy::cast_precision_loss, reason = "for display: 2^53 ns are 104 days")]
 fn milliseconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e6
-}
-
-#[expect(clippy::cast_precision_loss, reason = "2^53 samples are out of reach")]
-fn share(part: u64, all: u64) -> f64 {
-    if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
 #[cfg(test)]

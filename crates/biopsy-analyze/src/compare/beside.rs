@@ -12,7 +12,7 @@ const FEWEST: u64 = 30;
 /// The least part of the variance of independent samples that is believed where slices show less. Measured: a third.
 const EVENLY: f64 = 0.25;
 /// The rest of a program tells the machine's part if it has so much of the CPU time.
-const REST: f64 = 0.1;
+pub(super) const REST: f64 = 0.1;
 
 /// A function that is mostly the kernel's work has no quotient either: what waking a thread costs depends on what else runs.
 pub(super) const KERNEL: f64 = 0.5;
@@ -120,9 +120,7 @@ fn rest<'s>(
 ) -> Series {
     let mut sum = Series::new(count);
     for both in functions.iter().zip(changed).filter(|(both, changed)| !**changed && both.can_be_held()) {
-        let series = of(both.0);
-        sum.samples += series.samples;
-        sum.slices.iter_mut().zip(&series.slices).for_each(|(sum, part)| *sum += part);
+        sum.add(of(both.0));
     }
     sum
 }

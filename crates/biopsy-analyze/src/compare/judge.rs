@@ -5,14 +5,14 @@
 //! no function. So a function is held against the rest of the program (`beside`); what has no rest, is new, or is no code of the program
 //! (the scheduler, waits) by its time alone.
 
-use super::beside::{self, Both, Change};
+use super::beside::{self, Both, Change, REST};
 use super::difference::{Difference, Quantity, Unit};
 use super::noise::{Mean, least, mean};
 use super::slices::{Series, Slices};
 use crate::trace::function::FunctionKind;
 
 /// Of so many comparisons of the same with the same, one claims a difference: 200.
-const CHANCE: f64 = 0.005;
+pub(super) const CHANCE: f64 = 0.005;
 /// Changes below this part are not claimed: caches, clocks and neighbours make as much.
 const LEAST: f64 = 0.06;
 /// The same where no rest of the program tells the machine's part.
@@ -30,8 +30,6 @@ const LEAST_OF_WAITS: f64 = 0.15;
 const BURSTS: f64 = 1.5;
 /// Quantities below this, in seconds per second, are not looked at.
 const SMALLEST: f64 = 0.002;
-/// The rest of a program tells the machine's part if it has so much of the CPU time.
-const REST: f64 = 0.1;
 /// Quantities without a difference that are listed.
 const LISTED: usize = 20;
 
@@ -43,6 +41,12 @@ pub(super) struct Judged {
     pub(super) compared: usize,
     /// By so much more CPU time the functions of the program take that did not change; `None`: there are too few to tell.
     pub(super) rest: Option<f64>,
+}
+
+impl Judged {
+    fn add(&mut self, difference: Difference, is_claimed: bool) {
+        if is_claimed { self.claimed.push(difference) } else { self.others.push(difference) }
+    }
 }
 
 struct Pair {
@@ -65,7 +69,7 @@ pub(super) fn judge(
     let (per_before, per_after) = (scale(before, unit), scale(after, unit));
     let mut judged = Judged { compared: tests, ..Judged::default() };
     for (difference, is_claimed) in requests {
-        if is_claimed { judged.claimed.push(difference) } else { judged.others.push(difference) }
+        judged.add(difference, is_claimed);
     }
     let beside = beside_the_rest(before, after, &all, tests);
     // As one that did not change sees it: what changed was held against others of which it was not known yet that they changed too.
@@ -78,11 +82,7 @@ pub(super) fn judge(
             let noise = mean * (change.least - 1.0);
             let quantity = pair.quantity.clone();
             let difference = Difference { quantity, before: mean, after: mean * change.factor, noise };
-            if change.claimed {
-                judged.claimed.push(difference)
-            } else {
-                judged.others.push(difference)
-            }
+            judged.add(difference, change.claimed);
             continue;
         }
         let scaled =
@@ -117,7 +117,7 @@ pub(super) fn judge(
             Quantity::Function { .. } => agrees,
             Quantity::Wait { .. } | Quantity::Request { .. } => change.abs() > noise,
         };
-        if is_claimed { judged.claimed.push(difference) } else { judged.others.push(difference) }
+        judged.add(difference, is_claimed);
     }
     // What costs time, then what only says how busy threads are; what got slower before what got faster by as much.
     let weight = |one: &Difference| {

@@ -6,6 +6,7 @@ use biopsy_model::Nanos;
 use biopsy_model::runtime_trace::RequestGroup;
 
 use super::difference::{Difference, Quantity};
+use super::judge::CHANCE;
 use super::noise::{Mean, least};
 use crate::recorded::Recorded;
 
@@ -17,9 +18,6 @@ const ROUTES: usize = 50;
 const LEAST: f64 = 0.15;
 /// Requests come in bursts and wait for the same things: their mean wavers more than that of independent ones, by so much.
 const TOGETHER: f64 = 4.0;
-/// As of all quantities.
-const CHANCE: f64 = 0.005;
-
 /// The mean time of each route that both answered often enough, with whether its difference is claimed.
 pub(super) fn times(before: &Recorded, after: &Recorded) -> Vec<(Difference, bool)> {
     let (one, other) = (routes(before), routes(after));

@@ -31,6 +31,13 @@ pub(super) struct Series {
 }
 
 impl Series {
+    /// Another one's time and samples as well.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.in_kernel += other.in_kernel;
+        self.slices.iter_mut().zip(&other.slices).for_each(|(sum, part)| *sum += part);
+    }
+
     /// All of it.
     pub(super) fn sum(&self) -> f64 {
         self.slices.iter().sum()
@@ -129,10 +136,7 @@ impl Slices {
         }
         for (function, series) in by_function {
             let Some(quantity) = quantity(frames, function) else { continue };
-            let sum = self.series(quantity);
-            sum.samples += series.samples;
-            sum.in_kernel += series.in_kernel;
-            sum.slices.iter_mut().zip(&series.slices).for_each(|(sum, part)| *sum += part);
+            self.series(quantity).add(&series);
         }
         let named = tree.nodes.iter().zip(own).map(|(node, own)| Node {
             parent: node.parent,
@@ -178,9 +182,7 @@ impl Slices {
         for (site, series) in by_site {
             let function =
                 site.function.and_then(|function| frames.row(function)).map(|row| row.name.clone());
-            let sum = self.series(Quantity::Wait { reason: site.reason, function });
-            sum.samples += series.samples;
-            sum.slices.iter_mut().zip(&series.slices).for_each(|(sum, part)| *sum += part);
+            self.series(Quantity::Wait { reason: site.reason, function }).add(&series);
         }
     }
 }

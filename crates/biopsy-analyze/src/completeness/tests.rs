@@ -78,9 +78,12 @@ fn of_a_whole_recording_nothing_is_undetermined() {
     assert_eq!(found.undetermined.len(), 2, "{:?}", found.undetermined);
 }
 
+/// What is said, and what makes it so.
+type Change<'a> = (&'a str, &'a dyn Fn(&mut Capture));
+
 #[test]
 fn each_thing_that_is_missing_is_said_once() {
-    let changes: &[(&str, &dyn Fn(&mut Capture))] = &[
+    let changes: &[Change<'_>] = &[
         ("what happened at the end", &|capture| capture.header.end = None),
         ("which code used the CPU", &|capture| capture.timeline = None),
         ("how long threads waited", &|capture| settings(capture).has_states = false),

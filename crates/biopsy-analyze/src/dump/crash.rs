@@ -289,7 +289,10 @@ impl Fault<'_> {
                 }
                 // It takes the next instruction's address from the stack.
                 let returns = self.decoded.is_some_and(|decoded| decoded.text.starts_with("ret"));
-                let to = operands.first().filter(|_| returns).and_then(|top| self.word(top.address));
+                let to = operands
+                    .first()
+                    .filter(|_| returns)
+                    .and_then(|top| self.image.read_u64(top.address).ok());
                 if let Some(to) = to.filter(|to| !canonical(*to)) {
                     return (Some(to), Some(Access::Execute));
                 }
@@ -298,12 +301,6 @@ impl Fault<'_> {
             }
             None => (None, None),
         }
-    }
-
-    fn word(&self, address: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        let read = self.image.read(address, &mut bytes).ok()?;
-        (read == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 
     fn classify(&self, address: u64, access: Option<Access>) -> AddressKind {

@@ -3,7 +3,7 @@
 //! Virtual machines, crash reporters and handlers of a program's own print something, and then abort or send the signal once more. What
 //! the process died of is the fault that they were called for.
 
-use biopsy_image::{GeneralRegisters, Image};
+use biopsy_image::{GeneralRegisters, Image, MemoryExt};
 use biopsy_stacks::image::{Frame, ThreadStack};
 use biopsy_stacks::unwind::FoundBy;
 
@@ -41,11 +41,7 @@ pub(super) struct Handled {
 /// The fault that the handler on this stack was called for; `None`: there is none, or its handler did not ask what it was.
 pub(super) fn fault(image: &dyn Image, stack: &ThreadStack) -> Option<Handled> {
     let frame = stack.frames.get(crashed_at(image, stack)?.checked_sub(1)?)?.sp.0;
-    let word = |offset: u64| {
-        let mut bytes = [0; 8];
-        let read = image.read(frame.checked_add(offset)?, &mut bytes).ok()?;
-        (read == bytes.len()).then(|| u64::from_le_bytes(bytes))
-    };
+    let word = |offset: u64| image.read_u64(frame.checked_add(offset)?).ok();
     let mut words = [0; REGISTERS];
     for (at, register) in words.iter_mut().enumerate() {
         *register = word(REGISTERS_BEHIND + 8 * at as u64)?;
@@ -74,9 +70,7 @@ pub(super) fn fault(image: &dyn Image, stack: &ThreadStack) -> Option<Handled> {
         orig_rax: u64::MAX,
         ..GeneralRegisters::from_words(&[0; 27])
     };
-    let mut bytes = vec![0; INSTRUCTION];
-    let read = image.read(rip, &mut bytes).unwrap_or(0);
-    bytes.truncate(read);
+    let bytes = image.read_up_to(rip, INSTRUCTION).unwrap_or_default();
     let told = int(image, frame, SIGINFO_BEHIND).filter(|number| (1..=64).contains(number));
     let (number, code, address) = match told {
         Some(number) => (number, int(image, frame, SIGINFO_BEHIND + CODE)?, word(SIGINFO_BEHIND + ADDRESS)?),
@@ -129,9 +123,7 @@ pub(super) fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize
 }
 
 fn int(image: &dyn Image, at: u64, offset: u64) -> Option<i32> {
-    let mut number = [0; 4];
-    let read = image.read(at.checked_add(offset)?, &mut number).ok()?;
-    (read == number.len()).then(|| i32::from_le_bytes(number))
+    image.read_u32(at.checked_add(offset)?).ok().map(u32::cast_signed)
 }
 
 /// The frames of a thread from where it crashed on.

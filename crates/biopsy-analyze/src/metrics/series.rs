@@ -2,7 +2,8 @@
 
 use biopsy_model::MonoNanos;
 use biopsy_model::capture::Capture;
-use rustc_hash::FxHashMap;
+
+use crate::keyed::Keyed;
 
 /// One column of one key.
 #[derive(Clone, Debug, Default)]
@@ -32,23 +33,16 @@ pub(crate) fn all(capture: &Capture, table: &str, column: &str) -> Vec<Series> {
     let Some(at) = table.columns.iter().position(|candidate| candidate.name == column) else {
         return Vec::new();
     };
-    let mut series: Vec<Series> = Vec::new();
-    let mut index: FxHashMap<&[String], usize> = FxHashMap::default();
+    let mut series: Keyed<&[String], Series> = Keyed::default();
     for row in &table.rows {
         let Some(value) = row.values.get(at).copied().flatten().filter(|value| POSSIBLE.contains(value))
         else {
             continue;
         };
-        let next = series.len();
-        let place = *index.entry(row.keys.as_slice()).or_insert(next);
-        if place == next {
-            series.push(Series { key: row.keys.join(" "), points: Vec::new() });
-        }
-        if let Some(series) = series.get_mut(place) {
-            series.points.push((row.time, value));
-        }
+        let new = || Series { key: row.keys.join(" "), points: Vec::new() };
+        series.of(row.keys.as_slice(), new).points.push((row.time, value));
     }
-    series
+    series.into_rows()
 }
 
 /// The series of one key.

@@ -19,6 +19,11 @@ pub(super) fn first<T>(mut rows: Vec<T>) -> Vec<T> {
 /// Words of the runtime that are counted: it has some ten of each kind, a hostile file may make up as many as it likes.
 const WORDS: usize = 20;
 
+/// Those that were counted most first.
+pub(super) fn most_first(words: &mut [(String, u64)]) {
+    words.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+}
+
 /// Counts one more of a word.
 pub(super) fn count_word(words: &mut Vec<(String, u64)>, word: String) {
     if let Some((_, count)) = words.iter_mut().find(|(known, _)| *known == word) {

@@ -2,7 +2,6 @@
 
 use biopsy_model::runtime_trace::{Collection, CollectionReason, RuntimeTrace};
 use biopsy_model::{MonoNanos, Nanos};
-use std::cmp::Reverse;
 
 /// Collections in brief.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -64,7 +63,7 @@ impl CollectionSummary {
             summary.add(item);
         }
         summary.generations.sort_by_key(|row| (row.generation, row.background));
-        summary.reasons.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
+        super::bounded::most_first(&mut summary.reasons);
         if seconds > 0.0 {
             summary.pause_share = (summary.paused.as_secs_f64() / seconds).clamp(0.0, 1.0);
         }

@@ -1,10 +1,10 @@
 //! Counters and meters: each with its first, last, smallest and largest reading.
 
 use super::bounded::{cut, first};
+use crate::keyed::Keyed;
 use biopsy_model::MonoNanos;
 use biopsy_model::metric::{MetricTable, Unit};
 use biopsy_model::runtime_trace::RuntimeTrace;
-use rustc_hash::FxHashMap;
 
 /// One counter or meter.
 #[derive(Clone, PartialEq, Debug)]
@@ -73,8 +73,7 @@ pub(crate) fn all(trace: &RuntimeTrace) -> Vec<Readings> {
 }
 
 fn of_table(table: &MetricTable) -> Vec<Readings> {
-    let mut out: Vec<Readings> = Vec::new();
-    let mut index: FxHashMap<(&[String], usize), usize> = FxHashMap::default();
+    let mut out: Keyed<(&[String], usize), Readings> = Keyed::default();
     // The pid is the trace's own; the rest says which counter.
     let pid = table.keys.iter().position(|key| key == "pid");
     for row in &table.rows {
@@ -84,25 +83,16 @@ fn of_table(table: &MetricTable) -> Vec<Readings> {
             else {
                 continue;
             };
-            let next = out.len();
-            let at = *index.entry((row.keys.as_slice(), column)).or_insert(next);
-            if at == next {
+            let readings = out.of((row.keys.as_slice(), column), || {
                 let keys = row.keys.iter().enumerate().filter(|(at, _)| Some(*at) != pid);
                 let name: Vec<&str> =
                     keys.map(|(_, key)| key.as_str()).filter(|key| !key.is_empty()).collect();
-                out.push(Readings {
-                    name: name.join(" "),
-                    column: of.name.clone(),
-                    unit: of.unit,
-                    points: Vec::new(),
-                });
-            }
-            if let Some(readings) = out.get_mut(at) {
-                readings.points.push((row.time, value));
-            }
+                Readings { name: name.join(" "), column: of.name.clone(), unit: of.unit, points: Vec::new() }
+            });
+            readings.points.push((row.time, value));
         }
     }
-    out
+    out.into_rows()
 }
 
 /// Readings of a counter of a provider, without tags or with; the first that is there.

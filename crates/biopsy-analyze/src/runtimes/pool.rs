@@ -2,7 +2,6 @@
 
 use biopsy_model::MonoNanos;
 use biopsy_model::runtime_trace::{RuntimeTrace, ThreadPoolChange};
-use std::cmp::Reverse;
 
 /// The pool in brief.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -42,7 +41,7 @@ impl PoolSummary {
             }
             super::bounded::count_word(&mut summary.reasons, super::bounded::cut(reason));
         }
-        summary.reasons.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
+        super::bounded::most_first(&mut summary.reasons);
         summary
     }
 }

@@ -1,6 +1,7 @@
 //! Requests served and sent, and commands to data bases, by kind.
 
 use super::bounded::{cut, first};
+use crate::ratio::ratio;
 use biopsy_model::Nanos;
 use biopsy_model::runtime_trace::{CommandGroup, RequestGroup};
 use std::cmp::Reverse;
@@ -129,11 +130,6 @@ pub(crate) fn quantile(group: &RequestGroup, share: f64) -> Nanos {
 
 fn mean(total: Nanos, count: u64) -> Nanos {
     Nanos(total.0.checked_div(count).unwrap_or(0))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for people")]
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::bounded::{cut, first};
 use super::places::{RuntimePlace, place};
+use crate::keyed::Keyed;
 use biopsy_model::runtime_trace::{RuntimeStack, RuntimeTrace};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use rustc_hash::FxHashMap;
@@ -78,32 +79,26 @@ pub struct AllocationRow {
 }
 
 pub(super) fn exceptions(trace: &RuntimeTrace) -> Vec<ExceptionRow> {
-    let mut rows: Vec<ExceptionRow> = Vec::new();
-    let mut index: FxHashMap<(&str, RuntimePlace), usize> = FxHashMap::default();
+    let mut rows: Keyed<(&str, RuntimePlace), ExceptionRow> = Keyed::default();
     for group in &trace.exception_groups {
         let place = place(trace, group.stack);
-        let next = rows.len();
-        let at = *index.entry((&group.type_name, place.clone())).or_insert(next);
-        if at == next {
-            rows.push(ExceptionRow {
-                type_name: cut(&group.type_name),
-                message: cut(&group.message),
-                place,
-                stack: group.stack,
-                count: 0,
-                first: group.first,
-                last: group.last,
-            });
+        let row = rows.of((&group.type_name, place.clone()), || ExceptionRow {
+            type_name: cut(&group.type_name),
+            message: cut(&group.message),
+            place,
+            stack: group.stack,
+            count: 0,
+            first: group.first,
+            last: group.last,
+        });
+        if group.first < row.first {
+            row.message = cut(&group.message);
+            row.first = group.first;
         }
-        if let Some(row) = rows.get_mut(at) {
-            if group.first < row.first {
-                row.message = cut(&group.message);
-                row.first = group.first;
-            }
-            row.count = row.count.saturating_add(group.count);
-            row.last = row.last.max(group.last);
-        }
+        row.count = row.count.saturating_add(group.count);
+        row.last = row.last.max(group.last);
     }
+    let mut rows = rows.into_rows();
     rows.sort_by(|a, b| {
         (Reverse(a.count), &a.type_name, &a.place).cmp(&(Reverse(b.count), &b.type_name, &b.place))
     });
@@ -118,21 +113,16 @@ struct Kept {
 }
 
 pub(super) fn contention(trace: &RuntimeTrace) -> Vec<ContentionRow> {
-    let mut rows: Vec<ContentionRow> = Vec::new();
-    let mut index: FxHashMap<RuntimePlace, usize> = FxHashMap::default();
+    let mut rows: Keyed<RuntimePlace, ContentionRow> = Keyed::default();
     for group in &trace.contention_groups {
         let place = place(trace, group.stack);
-        let next = rows.len();
-        let at = *index.entry(place.clone()).or_insert(next);
-        if at == next {
-            rows.push(ContentionRow { place, stack: group.stack, ..ContentionRow::default() });
-        }
-        if let Some(row) = rows.get_mut(at) {
-            row.count = row.count.saturating_add(group.count);
-            row.total = row.total + group.total;
-            row.longest = row.longest.max(group.longest);
-        }
+        let new = |place| ContentionRow { place, stack: group.stack, ..ContentionRow::default() };
+        let row = rows.of(place.clone(), || new(place));
+        row.count = row.count.saturating_add(group.count);
+        row.total = row.total + group.total;
+        row.longest = row.longest.max(group.longest);
     }
+    let mut rows = rows.into_rows();
     let mut kept: FxHashMap<RuntimePlace, Kept> = FxHashMap::default();
     for item in &trace.contentions.items {
         let entry = kept.entry(place(trace, item.stack)).or_default();
@@ -201,26 +191,20 @@ pub(crate) fn severity(level: &str) -> u8 {
 }
 
 pub(super) fn allocations(trace: &RuntimeTrace) -> Vec<AllocationRow> {
-    let mut rows: Vec<AllocationRow> = Vec::new();
-    let mut index: FxHashMap<(&str, RuntimePlace), usize> = FxHashMap::default();
+    let mut rows: Keyed<(&str, RuntimePlace), AllocationRow> = Keyed::default();
     for group in &trace.allocation_groups {
         let place = place(trace, group.stack);
-        let next = rows.len();
-        let at = *index.entry((&group.type_name, place.clone())).or_insert(next);
-        if at == next {
-            rows.push(AllocationRow {
-                type_name: cut(&group.type_name),
-                place,
-                stack: group.stack,
-                ..AllocationRow::default()
-            });
-        }
-        if let Some(row) = rows.get_mut(at) {
-            row.bytes = row.bytes.saturating_add(group.bytes);
-            row.samples = row.samples.saturating_add(group.samples);
-            row.large = row.large.saturating_add(if group.large { group.bytes } else { 0 });
-        }
+        let row = rows.of((&group.type_name, place.clone()), || AllocationRow {
+            type_name: cut(&group.type_name),
+            place,
+            stack: group.stack,
+            ..AllocationRow::default()
+        });
+        row.bytes = row.bytes.saturating_add(group.bytes);
+        row.samples = row.samples.saturating_add(group.samples);
+        row.large = row.large.saturating_add(if group.large { group.bytes } else { 0 });
     }
+    let mut rows = rows.into_rows();
     rows.sort_by(|a, b| {
         (Reverse(a.bytes), &a.type_name, &a.place).cmp(&(Reverse(b.bytes), &b.type_name, &b.place))
     });

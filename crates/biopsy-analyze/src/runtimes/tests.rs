@@ -199,7 +199,10 @@ fn words_that_a_hostile_file_makes_up_are_not_kept_without_end() {
     assert!(longer.ends_with("é…") && longer.chars().count() == RUNTIME_NAME + 1, "{longer}");
 }
 
-fn table(rows: &[(u64, &[&str], &[Option<f64>])]) -> MetricTable {
+/// Second, keys, values.
+type Row<'a> = (u64, &'a [&'a str], &'a [Option<f64>]);
+
+fn table(rows: &[Row<'_>]) -> MetricTable {
     MetricTable {
         name: "counters".to_owned(),
         keys: ["pid", "provider", "counter"].map(str::to_owned).to_vec(),

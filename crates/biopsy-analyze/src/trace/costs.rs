@@ -5,6 +5,7 @@ use crate::trace::calls::CallTree;
 use crate::trace::cost_names::{Cost, cost_of};
 use crate::trace::frames::{FrameTable, Role};
 use crate::trace::function::{FunctionHandle, FunctionKind};
+use crate::trace::times::add;
 use biopsy_model::Nanos;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -85,11 +86,6 @@ fn is_own(frames: &FrameTable, function: FunctionHandle) -> bool {
         && frames
             .row(function)
             .is_some_and(|row| row.named && matches!(row.kind, FunctionKind::Native | FunctionKind::Jit))
-}
-
-fn add(times: &mut FxHashMap<FunctionHandle, Nanos>, function: FunctionHandle, time: Nanos) {
-    let sum = times.entry(function).or_default();
-    *sum = *sum + time;
 }
 
 fn most(times: FxHashMap<FunctionHandle, Nanos>) -> Vec<(FunctionHandle, Nanos)> {

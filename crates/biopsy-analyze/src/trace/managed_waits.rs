@@ -5,9 +5,10 @@ use crate::limits::STACK_DEPTH;
 use crate::managed_names;
 use crate::trace::frames::FrameTable;
 use crate::trace::function::{FunctionHandle, FunctionKind};
+use crate::trace::off_cpu::off_cpu;
 use crate::whose::dotnet;
 use biopsy_model::stack::StackHandle;
-use biopsy_model::timeline::{Timeline, WaitState};
+use biopsy_model::timeline::Timeline;
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::FxHashMap;
 
@@ -38,20 +39,12 @@ type Known = FxHashMap<StackHandle, Option<(ManagedWait, Option<FunctionHandle>)
 pub(crate) fn sum(timeline: &Timeline, frames: &FrameTable) -> Vec<ManagedWaitSum> {
     let mut known = Known::default();
     let mut sums: FxHashMap<(Tid, ManagedWait, Option<FunctionHandle>), (Nanos, u64)> = FxHashMap::default();
-    let mut add = |tid: Tid, stack: Option<StackHandle>, time: Nanos| {
-        let Some(stack) = stack else { return };
+    for (tid, stack, time) in off_cpu(timeline) {
+        let Some(stack) = stack else { continue };
         let found = *known.entry(stack).or_insert_with(|| read(timeline, frames, stack));
         if let Some((how, function)) = found {
             let entry = sums.entry((tid, how, function)).or_default();
             *entry = (entry.0 + time, entry.1 + 1);
-        }
-    };
-    for sample in timeline.wait_samples.iter().filter(|sample| sample.state != WaitState::Preempted) {
-        add(sample.tid, sample.stack, sample.weight);
-    }
-    if timeline.wait_samples.is_empty() {
-        for wait in timeline.waits.iter().filter(|wait| wait.state != WaitState::Preempted) {
-            add(wait.tid, wait.stack, wait.end.since(wait.start));
         }
     }
     let mut out: Vec<ManagedWaitSum> = sums

@@ -1,6 +1,6 @@
 //! What a trace says: functions, call trees, threads, waits.
 //!
-//! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names`, `cost_names` (words and types); `frames`; `calls`;
+//! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names`, `cost_names`, `times`, `off_cpu` (words and types); `frames`; `calls`;
 //! `allocations`, `costs`, `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
 
 pub mod allocations;
@@ -15,9 +15,11 @@ mod group_names;
 #[cfg(test)]
 pub(crate) mod made;
 pub(crate) mod managed_waits;
+mod off_cpu;
 mod recorded_waits;
 mod roles;
 pub mod threads;
+mod times;
 pub(crate) mod wait_sites;
 pub(crate) mod wait_sums;
 pub mod waits;
@@ -25,14 +27,14 @@ pub(crate) mod window;
 
 use crate::limits::{FLAME_NODES, FLAME_THREADS, THREAD_FLAME_NODES};
 use biopsy_model::capture::Capture;
-use biopsy_model::stack::StackHandle;
-use biopsy_model::timeline::{SamplingEvent, Timeline, WaitState};
+use biopsy_model::timeline::{SamplingEvent, Timeline};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use calls::{CallTree, NodeIndex, Purpose};
 use facts::Facts;
 use flame::{FlameKind, FlamePair, Flames, ThreadFlames, prune};
 use frames::{FrameTable, as_u32};
 use function::{FunctionHandle, FunctionKind};
+use off_cpu::off_cpu;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use threads::ThreadTable;
@@ -98,18 +100,6 @@ pub(crate) fn read(capture: &Capture, timeline: &Timeline, window: Option<(MonoN
     let mut traced = Traced { frames, threads, flames, waits, facts };
     traced.sort_functions();
     traced
-}
-
-/// Waiting time with stacks: off-CPU samples, or else recorded waits.
-fn off_cpu(timeline: &Timeline) -> impl Iterator<Item = (Tid, Option<StackHandle>, Nanos)> + '_ {
-    let from_waits = timeline.wait_samples.is_empty();
-    let waits = timeline
-        .waits
-        .iter()
-        .filter(move |wait| from_waits && wait.stack.is_some() && wait.state != WaitState::Preempted)
-        .map(|wait| (wait.tid, wait.stack, wait.end.since(wait.start)));
-    let samples = timeline.wait_samples.iter().filter(|sample| sample.state != WaitState::Preempted);
-    samples.map(|sample| (sample.tid, sample.stack, sample.weight)).chain(waits)
 }
 
 fn add(own: &mut [Nanos], node: NodeIndex, time: Nanos) {

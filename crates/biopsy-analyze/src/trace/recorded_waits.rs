@@ -1,5 +1,6 @@
 //! Waits as they were recorded: off-CPU samples and waits above the threshold, each with its site.
 
+use super::times::add;
 use super::wait_sites::{WaitSite, WaitSites};
 use super::waits::{LongWait, WaitReason};
 use biopsy_model::timeline::{Timeline, Wait, WaitState};
@@ -154,11 +155,6 @@ impl Recorded {
             self.ended.push(Ended { tid: wait.tid, waker, from, to, site });
         }
     }
-}
-
-fn add<K: std::hash::Hash + Eq>(times: &mut FxHashMap<K, Nanos>, key: K, time: Nanos) {
-    let sum = times.entry(key).or_default();
-    *sum = *sum + time;
 }
 
 /// Time waited: until it became ready, where that is known.

@@ -1,10 +1,12 @@
 //! Threads: how long each was running, ready and waiting, and what it did over time.
 
+use crate::keyed::Keyed;
 use crate::limits::{STRIP_BUCKETS, STRIP_THREADS};
 use crate::trace::calls::{CallTree, NodeIndex};
 use crate::trace::frames::FrameTable;
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::group_names::{GroupName, pattern};
+use crate::trace::times::add;
 use crate::trace::window::Buckets;
 use biopsy_model::timeline::Timeline;
 use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
@@ -119,9 +121,10 @@ pub struct ThreadGroup {
 impl ThreadTable {
     /// The table without top functions; [`ThreadTable::add_top_functions`] adds them.
     pub(crate) fn new(timeline: &Timeline, window: Option<(MonoNanos, MonoNanos)>) -> ThreadTable {
-        let mut rows = Rows::default();
+        let mut rows: Keyed<Tid, ThreadRow> = Keyed::default();
+        let new = |tid| move || ThreadRow { tid, ..ThreadRow::default() };
         for life in &timeline.threads {
-            let row = rows.of(life.info.tid);
+            let row = rows.of(life.info.tid, new(life.info.tid));
             // A reused id is one row: the later life gives name and end, the first one the start.
             if row.pid == Pid(0) {
                 row.start = life.start;
@@ -135,12 +138,12 @@ impl ThreadTable {
             }
         }
         for sample in &timeline.samples {
-            let row = rows.of(sample.tid);
+            let row = rows.of(sample.tid, new(sample.tid));
             row.sampled = row.sampled + sample.weight;
             row.samples += 1;
         }
         for slice in &timeline.states {
-            let row = rows.of(slice.tid);
+            let row = rows.of(slice.tid, new(slice.tid));
             row.running = row.running + slice.running;
             row.ready = row.ready + slice.ready;
             row.waiting = row.waiting + slice.waiting;
@@ -149,7 +152,7 @@ impl ThreadTable {
             row.wakeups += u64::from(slice.wakeups);
         }
         let exact = timeline.settings.has_states && !timeline.states.is_empty();
-        let mut rows = rows.rows;
+        let mut rows = rows.into_rows();
         let length = window.map(|(from, to)| to.since(from)).filter(|length| length.0 > 0);
         for row in &mut rows {
             if !exact {
@@ -281,8 +284,7 @@ impl ThreadTable {
         let mut by_thread: FxHashMap<(usize, NodeIndex), Nanos> = FxHashMap::default();
         for sample in &timeline.samples {
             let Some(&row) = index.get(&sample.tid) else { continue };
-            let time = by_thread.entry((row, tree.node_of(sample.stack))).or_default();
-            *time = *time + sample.weight;
+            add(&mut by_thread, (row, tree.node_of(sample.stack)), sample.weight);
         }
         let mut thread_functions: FxHashMap<(usize, FunctionHandle), Nanos> = FxHashMap::default();
         let mut group_functions: FxHashMap<(usize, FunctionHandle), Nanos> = FxHashMap::default();
@@ -292,12 +294,8 @@ impl ThreadTable {
                 continue;
             }
             let group = self.rows.get(row).map_or(0, |row| row.group);
-            for sum in [
-                thread_functions.entry((row, function)).or_default(),
-                group_functions.entry((group, function)).or_default(),
-            ] {
-                *sum = *sum + time;
-            }
+            add(&mut thread_functions, (row, function), time);
+            add(&mut group_functions, (group, function), time);
         }
         for (row, (function, time)) in largest(thread_functions) {
             if let Some(row) = self.rows.get_mut(row) {
@@ -328,23 +326,6 @@ fn largest(sums: FxHashMap<(usize, FunctionHandle), Nanos>) -> FxHashMap<usize, 
 #[expect(clippy::cast_possible_truncation, reason = "a share of a drawn strip needs no more than f32")]
 fn share_of(time: f64, length: f64) -> f32 {
     if length > 0.0 { (time / length).clamp(0.0, 1.0) as f32 } else { 0.0 }
-}
-
-#[derive(Default)]
-struct Rows {
-    rows: Vec<ThreadRow>,
-    index: FxHashMap<Tid, usize>,
-}
-
-impl Rows {
-    fn of(&mut self, tid: Tid) -> &mut ThreadRow {
-        let next = self.rows.len();
-        let at = *self.index.entry(tid).or_insert(next);
-        if at == next {
-            self.rows.push(ThreadRow { tid, ..ThreadRow::default() });
-        }
-        &mut self.rows[at]
-    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@ use super::recorded_waits::{
     ByCall, BySite, Cause, Ended, OffCpu, Recorded, Sum, Wakes, is_answered, may_queue,
 };
 use super::threads::ThreadTable;
+use super::times::add;
 use super::wait_sites::{WaitSite, WaitSites};
 use super::waits::{Activation, Behind, Convoy, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits};
 use crate::limits::{ACTIVATIONS, WAIT_FUNCTIONS};
 use crate::managed_names::is_runtime_thread;
+use crate::ratio::ratio;
 use biopsy_model::timeline::Timeline;
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -114,8 +116,7 @@ fn calls(by_call: &ByCall, sites: &WaitSites<'_>) -> Vec<CallWait> {
 fn reasons(by_thread: &BySite, by_call: &ByCall, sites: &WaitSites<'_>) -> Vec<WaitReasonRow> {
     let mut calls: FxHashMap<(WaitReason, Option<u32>), Nanos> = FxHashMap::default();
     for (&(_, syscall, site), &time) in by_call {
-        let sum = calls.entry((site.reason, syscall)).or_default();
-        *sum = *sum + time;
+        add(&mut calls, (site.reason, syscall), time);
     }
     let mut sums: FxHashMap<WaitReason, (Sum, FxHashSet<Tid>)> = FxHashMap::default();
     for (&(tid, site), &sum) in by_thread {
@@ -165,8 +166,7 @@ fn functions(
         entry.0.merge(sum);
         entry.1 += 1;
         if let Some(group) = group_of(tid) {
-            let time = entry.2.entry(group).or_default();
-            *time = *time + sum.time;
+            add(&mut entry.2, group, sum.time);
         }
     }
     let mut rows: Vec<WaitFunctionRow> = sums
@@ -208,8 +208,7 @@ fn activations(wakes: &Wakes, group_of: &dyn Fn(Tid) -> Option<usize>) -> Vec<Ac
         let entry = sums.entry((waker, woken)).or_default();
         entry.0.merge(sum);
         entry.1 = entry.1 + ready;
-        let time = entry.2.entry(site.reason).or_default();
-        *time = *time + sum.time;
+        add(&mut entry.2, site.reason, sum.time);
     }
     let mut rows: Vec<Activation> = sums
         .into_iter()
@@ -311,11 +310,6 @@ fn convoys(by_thread: &BySite, wakes: &Wakes, threads: &ThreadTable, window: Nan
     convoys.sort_by_key(|convoy| (Reverse(convoy.time), convoy.function));
     convoys.truncate(20);
     convoys
-}
-
-#[expect(clippy::cast_precision_loss, reason = "2^53 events are out of reach")]
-fn ratio(part: u64, all: u64) -> f64 {
-    if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "2^53 events are out of reach")]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::trace::made::{MS, Made};
 use biopsy_model::MonoNanos;
-use biopsy_model::timeline::Wait;
+use biopsy_model::timeline::{Wait, WaitState};
 
 const IN_TASK: &[&str] = &[
     "jit!Shop.Feed.Get",
@@ -25,11 +25,14 @@ fn told(made: &Made) -> Vec<(u32, ManagedWait, Option<String>, u64, u64)> {
         .collect()
 }
 
+/// A stack, and how it waits in which function.
+type Stack<'a> = (&'a [&'a str], Option<(ManagedWait, Option<&'a str>)>);
+
 #[test]
 fn a_stack_tells_how_a_thread_waits() {
     use ManagedWait::{Monitor, Task};
     #[rustfmt::skip]
-    let table: &[(&[&str], Option<(ManagedWait, Option<&str>)>)] = &[
+    let table: &[Stack<'_>] = &[
         (IN_TASK, Some((Task, Some("Shop.Feed.Get")))),
         (IN_LOCK, Some((Monitor, Some("Shop.Orders.Save")))),
         (ENTERS, Some((Monitor, Some("Shop.Orders.Load")))),
