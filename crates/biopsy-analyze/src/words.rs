@@ -19,6 +19,11 @@ pub(crate) fn cores(cores: f64) -> String {
     }
 }
 
+/// `1 CPU`, `4 CPUs`: how many a machine has.
+pub(crate) fn cpus(count: f64) -> String {
+    if (count - 1.0).abs() < 0.5 { "1 CPU".to_owned() } else { format!("{count:.0} CPUs") }
+}
+
 /// `12.3 s`, `4.1 ms`.
 pub(crate) fn seconds(seconds: f64) -> String {
     if seconds >= 120.0 {
@@ -61,6 +66,11 @@ pub(crate) fn number(value: f64) -> String {
 /// `1 thread`, `7 threads`.
 pub(crate) fn threads(count: usize) -> String {
     if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") }
+}
+
+/// `1 thread waits`, `7 threads wait`.
+pub(crate) fn threads_wait(count: usize) -> String {
+    if count == 1 { "1 thread waits".to_owned() } else { format!("{count} threads wait") }
 }
 
 /// A function's name for a sentence: without parameters, template arguments and hash, at most 80 characters.
@@ -134,11 +144,14 @@ mod tests {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(cores(1.0), "1 core");
         assert_eq!(cores(0.02), "0.02 cores");
+        assert_eq!([1.0, 2.0, 128.0].map(cpus), ["1 CPU", "2 CPUs", "128 CPUs"]);
         assert_eq!(seconds(0.0123), "12.3 ms");
         assert_eq!(number(45_000.4), "45,000");
         assert_eq!(number(999.0), "999");
         assert_eq!(number(1_234_567.0), "1,234,567");
         assert_eq!(bytes(390e6), "390 MB");
+        assert_eq!([1, 2].map(threads), ["1 thread", "2 threads"]);
+        assert_eq!([0, 1, 2].map(threads_wait), ["0 threads wait", "1 thread waits", "2 threads wait"]);
     }
 
     #[test]

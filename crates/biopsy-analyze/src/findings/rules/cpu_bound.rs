@@ -12,7 +12,7 @@ use crate::trace::frames::as_u32;
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::threads::ThreadRow;
 use crate::whose::Whose;
-use crate::words::{cores, percent, threads};
+use crate::words::{cores, cpus, percent, threads};
 use std::collections::BTreeMap;
 
 /// A thread that runs this much of the time waits for nothing worth mentioning.
@@ -75,7 +75,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
 
     let mut evidence = vec![fact(
         if scene.knows_cpus {
-            format!("{} used on average, of {} CPUs", cores(used), scene.cpus)
+            format!("{} used on average, of {}", cores(used), cpus(scene.cpus))
         } else {
             format!("{} used on average; of how many CPUs was not recorded", cores(used))
         },
@@ -119,7 +119,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     let extent = match (busy, of_machine >= ALL_CPUS) {
-        (_, true) => format!("it uses all {} CPUs", scene.cpus),
+        (_, true) if scene.cpus < 2.0 => "it uses the only CPU of the machine".to_owned(),
+        (_, true) => format!("it uses all {}", cpus(scene.cpus)),
         (1, _) => "one thread uses a whole core".to_owned(),
         _ if held_back => format!("it uses {} and would use more if it got them", cores(used)),
         _ => format!("it uses {}", cores(used)),

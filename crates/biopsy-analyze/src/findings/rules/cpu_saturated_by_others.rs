@@ -4,7 +4,7 @@ use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::findings::want_of_cpu::{ready_evidence, ready_share, throttled_share};
-use crate::words::{cores, number, percent};
+use crate::words::{cores, cpus, number, percent};
 
 /// The CPUs have no room left: the scheduler keeps some per cent for itself.
 const SATURATED: f64 = 0.9;
@@ -62,7 +62,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if let Some(load) = scene.system("processes.running").filter(|load| load.mean() > scene.cpus) {
         evidence.push(at(
             metric("system", "processes.running", ""),
-            format!("{} threads want to run at a time, on {} CPUs", number(load.mean()), scene.cpus),
+            format!("{} threads want to run at a time, on {}", number(load.mean()), cpus(scene.cpus)),
             Some(Value::Count(load.mean())),
         ));
     }

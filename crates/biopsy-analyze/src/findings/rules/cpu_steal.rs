@@ -4,7 +4,7 @@ use crate::findings::evidence::{at, grade, metric, steps};
 use crate::findings::finding::{Finding, FindingId, Value};
 use crate::findings::scene::Scene;
 use crate::metrics::series::Series;
-use crate::words::{cores, percent};
+use crate::words::{cores, cpus, percent};
 
 /// Share of the CPUs that the hypervisor takes: some per cent are usual where machines share a host.
 const SHARE: [f64; 3] = [f64::INFINITY, 0.15, 0.05];
@@ -23,7 +23,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             .to_owned(),
         evidence: vec![at(
             metric("system", "cpu.steal", ""),
-            format!("{} stolen on average, of {} CPUs", cores(share * scene.cpus), scene.cpus),
+            format!("{} stolen on average, of {}", cores(share * scene.cpus), cpus(scene.cpus)),
             Some(Value::Cores(share * scene.cpus)),
         )],
         next_steps: steps(&["Move the machine to another host or a larger class, or ask the operator of the host"]),

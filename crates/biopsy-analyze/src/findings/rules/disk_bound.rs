@@ -6,7 +6,7 @@ use crate::findings::scene::{Scene, ThreadWait};
 use crate::metrics::series::Series;
 use crate::trace::cost_names::Cost;
 use crate::trace::waits::WaitReason;
-use crate::words::{number, percent, seconds, threads};
+use crate::words::{number, percent, seconds, threads_wait};
 use biopsy_model::{Nanos, Tid};
 use std::collections::BTreeMap;
 
@@ -169,8 +169,8 @@ fn behind(scene: &Scene<'_>, waits: &[ThreadWait]) -> Option<Finding> {
         at(
             worst.function.map_or(Reference::Recording, Reference::WaitFunction),
             format!(
-                "{} wait{place}; in {} of these waits the thread that ended it had itself waited for the disk{cause}",
-                threads(worst.threads),
+                "{}{place}; in {} of these waits the thread that ended it had itself waited for the disk{cause}",
+                threads_wait(worst.threads),
                 percent(worst.share)
             ),
             Some(Value::Share(worst.share)),
@@ -188,8 +188,8 @@ fn behind(scene: &Scene<'_>, waits: &[ThreadWait]) -> Option<Finding> {
         severity,
         (direct + indirect).min(1.0),
         format!(
-            "Disk-bound through others: {} wait{place} for threads that wait for the disk{cause}{by}",
-            threads(worst.threads)
+            "Disk-bound through others: {}{place} for threads that wait for the disk{cause}{by}",
+            threads_wait(worst.threads)
         ),
         evidence,
     ))

@@ -4,7 +4,7 @@ use crate::findings::evidence::{at, fact, metric, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::trace::waits::WaitReason;
-use crate::words::{cores, percent};
+use crate::words::{cores, cpus, percent};
 
 /// Below this many cores a process does nothing worth mentioning.
 const IDLE_CORES: f64 = 0.1;
@@ -114,7 +114,7 @@ fn with_memory(scene: &Scene<'_>, first: &str) -> Vec<String> {
 }
 
 fn moderate(scene: &Scene<'_>, used: f64) -> Finding {
-    let of = if scene.knows_cpus { format!(", of {} CPUs", scene.cpus) } else { String::new() };
+    let of = if scene.knows_cpus { format!(", of {}", cpus(scene.cpus)) } else { String::new() };
     let mut evidence = vec![fact(format!("{} used on average{of}", cores(used)), Some(Value::Cores(used)))];
     if let Some(row) = scene.analysis.threads.rows.first().filter(|_| scene.tells_threads) {
         let share = row.running.as_secs_f64() / scene.seconds;

@@ -4,7 +4,7 @@ use crate::findings::evidence::{at, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::trace::waits::WaitReason;
-use crate::words::{percent, seconds, threads};
+use crate::words::{percent, seconds, threads, threads_wait};
 
 /// Mean number of threads that wait for locks: less is in nobody's way.
 const AT_A_TIME: f64 = 1.0;
@@ -33,8 +33,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             at(
                 row.function.map_or(Reference::Recording, Reference::WaitFunction),
                 format!(
-                    "{} wait in {name} for {}: {}",
-                    threads(row.threads),
+                    "{} in {name} for {}: {}",
+                    threads_wait(row.threads),
                     row.reason.words(),
                     seconds(row.time.as_secs_f64())
                 ),

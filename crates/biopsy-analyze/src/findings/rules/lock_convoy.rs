@@ -5,7 +5,7 @@ use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity
 use crate::findings::harm::waits_for_work;
 use crate::findings::scene::Scene;
 use crate::trace::waits::{Convoy, Party, WaitReason};
-use crate::words::{cores, number, percent, seconds, threads};
+use crate::words::{cores, cpus, number, percent, seconds, threads};
 
 /// Fewer threads than this make no queue.
 pub(super) const QUEUE: usize = 3;
@@ -114,7 +114,7 @@ fn convoy_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Vec<Evidence> {
     evidence.extend(holder_evidence(scene, convoy));
     if let Some(used) = scene.cores {
         evidence.push(fact(
-            format!("meanwhile {} of {} CPUs are used", cores(used), scene.cpus),
+            format!("meanwhile {} of {} are used", cores(used), cpus(scene.cpus)),
             Some(Value::Cores(used)),
         ));
     }

@@ -4,7 +4,7 @@ use crate::findings::evidence::{at, fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::findings::harm::waiting_for;
 use crate::findings::scene::Scene;
-use crate::words::{percent, threads};
+use crate::words::{percent, threads_wait};
 
 /// A thread that runs this much has no room left.
 const FULL: f64 = 0.85;
@@ -58,9 +58,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         severity,
         impact: running,
         title: format!(
-            "One thread is the bottleneck: `{}` uses a whole core{place} while {} wait for it",
+            "One thread is the bottleneck: `{}` uses a whole core{place} while {} for it",
             row.name,
-            threads(waiting.max(1))
+            threads_wait(waiting.max(1))
         ),
         explanation: "The others go on only when that thread wakes them, and it has no time left. Most likely its work has \
                       to be made cheaper or be spread over several threads; more CPUs or more waiting threads will not help."

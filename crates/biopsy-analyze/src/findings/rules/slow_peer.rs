@@ -73,7 +73,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         evidence.push(fact(format!("its process is connected to {peer}"), None));
     }
     if others > 0 {
-        evidence.push(fact(format!("{others} more threads do the same"), Some(Value::Count(others as f64))));
+        let do_so = if others == 1 { "thread does" } else { "threads do" };
+        evidence.push(fact(format!("{others} more {do_so} the same"), Some(Value::Count(others as f64))));
     }
     if let Some(retransmits) = scene.system("tcp.retransmits").filter(|series| series.mean() >= RETRANSMITS) {
         evidence.push(at(

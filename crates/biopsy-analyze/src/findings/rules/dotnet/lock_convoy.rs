@@ -6,7 +6,7 @@ use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::runtimes::ContentionRow;
 use crate::trace::function::FunctionHandle;
-use crate::words::{cores, number, percent, threads};
+use crate::words::{cores, cpus, number, percent, threads};
 
 /// Mean number of threads in a queue from which on it is one.
 const QUEUE: f64 = 1.5;
@@ -56,7 +56,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     evidence.extend(holder(scene, row));
     if let Some(used) = scene.cores {
         evidence.push(fact(
-            format!("meanwhile {} of {} CPUs are used", cores(used), scene.cpus),
+            format!("meanwhile {} of {} are used", cores(used), cpus(scene.cpus)),
             Some(Value::Cores(used)),
         ));
     }

@@ -9,7 +9,7 @@ use crate::runtimes::find_counter;
 use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::managed_waits::ManagedWait;
-use crate::words::{cores, number, percent};
+use crate::words::{cores, cpus, number, percent};
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -116,7 +116,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     if let Some(used) = scene.cores {
         evidence.push(fact(
-            format!("meanwhile {} of {} CPUs are used", cores(used), scene.cpus),
+            format!("meanwhile {} of {} are used", cores(used), cpus(scene.cpus)),
             Some(Value::Cores(used)),
         ));
     }

@@ -6,7 +6,7 @@ use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::requests::{name, open_time};
 use crate::findings::scene::Scene;
 use crate::runtimes::RequestRow;
-use crate::words::{cores, number, percent, seconds};
+use crate::words::{cores, cpus, number, percent, seconds};
 use rustc_hash::FxHashMap;
 
 /// Faster dependencies than this are not called slow.
@@ -106,7 +106,7 @@ fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
     }
     if let Some(used) = scene.cores {
         evidence.push(fact(
-            format!("meanwhile {} of {} CPUs are used", cores(used), scene.cpus),
+            format!("meanwhile {} of {} are used", cores(used), cpus(scene.cpus)),
             Some(Value::Cores(used)),
         ));
     }

@@ -4,7 +4,7 @@ use crate::dump::{DumpAnalysis, LockOwner};
 use crate::findings::dump::{at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity};
-use crate::words::threads;
+use crate::words::threads_wait;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let queue = analysis.waits.queues.iter().find(|queue| matches!(queue.owner, LockOwner::Elsewhere(_)))?;
@@ -18,8 +18,8 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         severity: Severity::Critical,
         impact: share(analysis, queue.waiters.len()).max(0.4),
         title: format!(
-            "{} wait for {} whose owner, thread {owner}, is not there any more{}",
-            threads(queue.waiters.len()),
+            "{} for {} whose owner, thread {owner}, is not there any more{}",
+            threads_wait(queue.waiters.len()),
             queue.kind.words(),
             in_functions(analysis, &queue.waiters)
         ),

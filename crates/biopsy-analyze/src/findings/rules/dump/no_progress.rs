@@ -5,7 +5,7 @@ use crate::findings::dump::{NAMED, at, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Value};
 use crate::findings::looks::times;
-use crate::words::threads;
+use crate::words::{threads, threads_wait};
 use biopsy_model::Nanos;
 
 /// Threads: one that gets no lock for so long is reason enough to say so, ten are most likely the trouble.
@@ -47,7 +47,11 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         id: FindingId::NoProgress,
         severity,
         impact: share(analysis, stuck.len()),
-        title: format!("{} wait for a lock and stood still {}{in_place}", threads(stuck.len()), times(looks)),
+        title: format!(
+            "{} for a lock and stood still {}{in_place}",
+            threads_wait(stuck.len()),
+            times(looks)
+        ),
         explanation: "They want a lock, and got it at none of these moments nor ran in between, as far as that was counted. Most likely its \
                       holder is stuck itself, has ended, or does something that takes very long."
             .to_owned(),
