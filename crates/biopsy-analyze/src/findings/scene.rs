@@ -45,9 +45,6 @@ pub(crate) struct Scene<'a> {
     pub(crate) sides: BTreeMap<Pid, Sides>,
 }
 
-/// CPUs below which a process hardly wants any.
-const LEAST_USED: f64 = 0.05;
-
 /// Waiting of one thread at one kind of place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadWait {
@@ -110,19 +107,6 @@ impl<'a> Scene<'a> {
     /// All keys of a column.
     pub(crate) fn series(&self, table: &str, column: &str) -> Vec<Series> {
         series::all(self.capture, table, column)
-    }
-
-    /// CPUs that it uses, or would use if it got them: on a machine that others use up, what it gets says little about what it does.
-    /// Only who is kept from the CPU for most of the time that it wants one is taken for more than it got.
-    pub(crate) fn wanted_cores(&self) -> Option<f64> {
-        let used = self.cores?;
-        if !self.analysis.threads.exact || used < LEAST_USED {
-            return Some(used);
-        }
-        let rows = self.analysis.threads.rows.iter();
-        let wanting = rows.filter(|row| row.running.as_secs_f64() >= LEAST_USED / 5.0 * self.seconds);
-        let ready: f64 = wanting.map(|row| row.ready.as_secs_f64()).sum::<f64>() / self.seconds;
-        Some(if ready >= used { (used + ready).min(self.cpus) } else { used })
     }
 
     /// Mean number of CPUs that the whole machine used; `None`: no metrics.

@@ -295,7 +295,10 @@ impl Build {
             });
         }
         match self.capture.metrics.iter_mut().find(|known| known.name == table) {
+            // Said again of the same thing, the later counts.
             Some(known) if known.columns == made.columns => {
+                let keys = made.rows.first().map(|row| row.keys.clone()).unwrap_or_default();
+                known.rows.retain(|row| row.keys != keys);
                 known.rows.extend(made.rows);
                 known.rows.sort_by_key(|row| row.time);
             }

@@ -62,11 +62,50 @@ fn what_the_program_calls_most_is_named_beside_the_inner_part_of_it() {
 fn who_is_kept_from_the_cpu_is_judged_by_what_it_wants() {
     let collects =
         ["server!main", "server!answer", "server!runtime.mallocgc", "server!runtime.gcAssistAlloc"];
-    for (ready, expected) in [(0.0, None), (0.8, Some(Notice))] {
+    // Ready, the machine's CPUs in use, periods in which the quota ran out.
+    for (ready, busy, throttled, expected) in [
+        (0.0, 0.98, 0.0, None),
+        (0.8, 0.98, 0.0, Some(Notice)),
+        (0.8, 0.81, 0.0, Some(Notice)),
+        (0.8, 0.79, 0.0, None),
+        (0.8, 0.3, 0.0, None),
+        (0.8, 0.3, 0.049, None),
+        (0.8, 0.3, 0.051, Some(Notice)),
+    ] {
         let mut build = server();
-        build.cpu(PID, 0.1, &collects).ready(PID, ready);
+        build.machine(busy).cpu(PID, 0.1, &collects).ready(PID, ready);
+        build.metric("cgroups", &[("cgroup", "/app")], &[("throttled.ratio", &|_| throttled)]);
         let analysis = analyze(&build.done());
-        assert_eq!(severity(&analysis, FindingId::GcPressure), expected, "{ready}:\n{}", outline(&analysis));
+        assert_eq!(
+            severity(&analysis, FindingId::GcPressure),
+            expected,
+            "{ready} {busy} {throttled}:\n{}",
+            outline(&analysis)
+        );
+    }
+}
+
+/// Each time a thread is woken it is ready for a moment. With thousands of those in a second the moments add up, and nobody is in the way.
+#[test]
+fn moments_of_waking_up_are_no_want_of_cpus() {
+    // Times a second that it waits, the machine's CPUs in use.
+    for (times, busy, expected) in [
+        (8_000, 0.3, None),
+        (550, 0.3, None),
+        // Bound to a CPU that is full, or stopped: the others that are free do not help it.
+        (450, 0.3, Some(Notice)),
+        (20, 0.3, Some(Notice)),
+        (8_000, 0.9, Some(Notice)),
+    ] {
+        let mut build = server();
+        build.machine(busy).cpu(PID, 0.3, &ROOT).ready(PID, 0.5).switches(PID, times);
+        let analysis = analyze(&build.done());
+        assert_eq!(
+            severity(&analysis, FindingId::CpuBound),
+            expected,
+            "{times} {busy}:\n{}",
+            outline(&analysis)
+        );
     }
 }
 

@@ -6,6 +6,7 @@ use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity
 use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::findings::spent;
+use crate::findings::want_of_cpu::kept_seconds;
 use crate::trace::cost_names::Cost;
 use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::frames::as_u32;
@@ -45,7 +46,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let share_of = |row: &ThreadRow| row.running.as_secs_f64() / scene.seconds;
     let busy_thread = busiest.map_or(0.0, share_of);
     // What it would use if it got it: a thread that others keep from the CPU is bound by the CPU all the same.
-    let wanted = |row: &ThreadRow| (row.running + row.ready).as_secs_f64() / scene.seconds;
+    let wanted = |row: &ThreadRow| (row.running.as_secs_f64() + kept_seconds(scene, row)) / scene.seconds;
     let wanting = rows.iter().filter(|row| share_of(row) >= WANTS_ONE).map(wanted).fold(0.0, f64::max);
     // Of how many CPUs is not known of other tools' profiles: then one that is in use counts as a thread that is busy.
     let of_machine = if scene.knows_cpus { used / scene.cpus } else { 0.0 };

@@ -3,7 +3,7 @@
 use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
-use crate::findings::want_of_cpu::{ready_evidence, ready_share, throttled_share};
+use crate::findings::want_of_cpu::{THROTTLED, ready_evidence, ready_share, throttled_share};
 use crate::words::{cores, cpus, number, percent};
 
 /// The CPUs have no room left: the scheduler keeps some per cent for itself.
@@ -12,8 +12,6 @@ const SATURATED: f64 = 0.9;
 const KEPT_WAITING: [f64; 3] = [0.5, 0.2, 0.1];
 /// Below this share of all time that threads wanted to run, nobody was harmed.
 const HARMED: f64 = 0.1;
-/// From this share of its periods on, the target's own quota may be why threads are ready and do not run.
-const THROTTLED: f64 = 0.05;
 /// Impact where what it costs is not known.
 const UNKNOWN_IMPACT: f64 = 0.3;
 
