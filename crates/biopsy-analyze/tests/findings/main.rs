@@ -1,5 +1,6 @@
 //! Each kind of sick program, and healthy ones: the first finding names the cause, and healthy ones raise no alarm.
 
+mod ask;
 #[path = "../build/mod.rs"]
 mod build;
 mod busy;
@@ -8,6 +9,7 @@ mod combined;
 mod dotnet;
 mod facts;
 mod growth;
+mod managed;
 mod missing;
 mod spent;
 mod thresholds;

@@ -37,7 +37,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let asked = asked_for(scene);
     // Collectors have threads of their own: who waits for them is who makes them work.
     let waits = asked.is_none() && spent.place.is_none();
-    let waits = waits.then(|| below(scene, WAITS)).flatten();
+    let is_wait = |name: &str| WAITS.iter().any(|known| name.starts_with(known));
+    let waits = waits.then(|| below(scene, is_wait)).flatten();
     let mut evidence = spent.evidence.clone();
     let place = match (&asked, waits) {
         (Some((asked, name, by)), _) => {
@@ -116,17 +117,20 @@ const WAITS: &[&str] = &[
 
 /// The function of the program below which collections are asked for, its name, and by what.
 fn asked_for(scene: &Scene<'_>) -> Option<(FunctionHandle, String, String)> {
-    let by = ASKS.iter().find(|name| below(scene, &[**name]).is_some())?;
-    let function = below(scene, &[*by])?;
-    Some((function, scene.function_name(Some(function))?, (*by).to_owned()))
+    // `System.GC.CollectionCount` asks for none.
+    let is_of = |name: &str, asks: &str| {
+        let rest = name.strip_prefix(asks);
+        rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
+    };
+    let (by, function) =
+        ASKS.iter().find_map(|asks| Some((*asks, below(scene, |name| is_of(name, asks))?)))?;
+    Some((function, scene.function_name(Some(function))?, by.to_owned()))
 }
 
-/// The function of the program below which one of these is waited in, or else runs.
-fn below(scene: &Scene<'_>, names: &[&str]) -> Option<FunctionHandle> {
+/// The function of the program below which such a function waits, or else runs.
+fn below(scene: &Scene<'_>, is_one: impl Fn(&str) -> bool) -> Option<FunctionHandle> {
     let flames = &scene.analysis.flames.all;
-    let is_one = |_, row: &FunctionRow| {
-        row.kind != FunctionKind::Kernel && names.iter().any(|name| row.name.starts_with(name))
-    };
-    let found = [&flames.waiting, &flames.cpu].into_iter().find_map(|tree| scene.caller_of(tree, is_one));
+    let is_one = |_, row: &FunctionRow| row.kind != FunctionKind::Kernel && is_one(&row.name);
+    let found = [&flames.waiting, &flames.cpu].into_iter().find_map(|tree| scene.caller_of(tree, &is_one));
     found.map(|(function, _)| function)
 }

@@ -72,7 +72,11 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
 /// most likely the function that most of the CPU time is below: whoever asks for a collection does it, where it is not done by threads of its own.
 fn caller(scene: &Scene<'_>, pauses: f64) -> Option<(String, Evidence)> {
     const ASKS: &[&str] = &["System.GC.Collect", "System.GC._Collect", "System.GC.<Collect>"];
-    let asks = |name: &str| ASKS.iter().any(|known| name.starts_with(known));
+    // `System.GC.CollectionCount` asks for none.
+    let asks = |name: &str| {
+        let rest = ASKS.iter().find_map(|known| name.strip_prefix(known));
+        rest.is_some_and(|rest| !rest.starts_with("ionCount"))
+    };
     let trees = &scene.analysis.flames.all;
     let caller = |tree| scene.caller_of(tree, |_, row| asks(&row.name));
     if let Some((function, share)) = caller(&trees.cpu).or_else(|| caller(&trees.waiting)) {
