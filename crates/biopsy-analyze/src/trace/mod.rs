@@ -180,14 +180,7 @@ impl Traced {
                 .for_each(|(function, _)| *function = moved(*function));
         }
         self.facts.managed.iter_mut().for_each(|row| move_option(&mut row.function));
-        self.facts.waits.calls.iter_mut().for_each(|row| move_option(&mut row.function));
-        self.facts.waits.by_thread = std::mem::take(&mut self.facts.waits.by_thread)
-            .into_iter()
-            .map(|((tid, mut site), sum)| {
-                site.function = site.function.map(moved);
-                ((tid, site), sum)
-            })
-            .collect();
+        self.facts.waits.move_functions(&moved);
         self.frames.move_functions(&order, &moved);
     }
 }

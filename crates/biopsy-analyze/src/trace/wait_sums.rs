@@ -33,6 +33,28 @@ pub(crate) struct WaitFacts {
     pub(crate) answered: FxHashMap<(Tid, WaitSite), Vec<(Tid, Nanos)>>,
 }
 
+impl WaitFacts {
+    /// Changes every handle, where `moved` tells new ones.
+    pub(super) fn move_functions(&mut self, moved: &impl Fn(FunctionHandle) -> FunctionHandle) {
+        fn by_site<V>(
+            sums: &mut FxHashMap<(Tid, WaitSite), V>,
+            moved: &impl Fn(FunctionHandle) -> FunctionHandle,
+        ) {
+            let old = std::mem::take(sums).into_iter();
+            *sums = old
+                .map(|((tid, site), sum)| {
+                    let function = site.function.map(moved);
+                    ((tid, WaitSite { function, ..site }), sum)
+                })
+                .collect();
+        }
+        self.calls.iter_mut().for_each(|row| row.function = row.function.map(moved));
+        by_site(&mut self.by_thread, moved);
+        by_site(&mut self.recorded, moved);
+        by_site(&mut self.answered, moved);
+    }
+}
+
 /// Waiting of one thread in one system call at one place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallWait {

@@ -1,6 +1,7 @@
 //! Each kind of sick program, and healthy ones: the first finding names the cause, and healthy ones raise no alarm.
 
 mod ask;
+mod asking;
 #[path = "../build/mod.rs"]
 mod build;
 mod busy;
