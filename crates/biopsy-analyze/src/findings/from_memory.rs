@@ -78,21 +78,34 @@ pub(super) fn add(capture: &Capture, findings: &mut Vec<Finding>) {
 /// Operations that wait in one place, from which on what they keep is a good part of what grows.
 const MANY: u64 = 1_000;
 
-/// Goroutines, tasks and promises that nobody ends keep their stacks and what these lead to: where memory grows, thousands that wait in one
-/// place say who makes them.
-pub(super) fn explain_growth(findings: &mut [Finding]) {
-    let waits =
-        |id| matches!(id, FindingId::StuckWait | FindingId::WaitingOperations | FindingId::StrandsWait);
-    let many = findings.iter().filter(|one| waits(one.id) && first_number(&one.title) >= MANY);
-    let Some(many) = many.max_by_key(|one| first_number(&one.title)) else { return };
-    let text = format!("what may keep it: {}", many.title);
-    let reference = many.evidence.first().map_or(Reference::Recording, |one| one.reference.clone());
-    let details: Vec<Evidence> = many.evidence.iter().take(2).cloned().collect();
+/// Goroutines, tasks and promises that nobody ends keep their stacks and what these lead to: where memory of their process grows, thousands
+/// that wait in one place say who makes them.
+pub(super) fn explain_growth(capture: &Capture, findings: &mut [Finding]) {
     let Some(growth) = findings.iter_mut().find(|one| one.id == FindingId::MemoryGrowth) else { return };
+    let grows = growth.evidence.first().and_then(|first| pid_of(&first.reference));
+    let looks = capture.looks.iter().filter(|look| Some(look.pid) == grows);
+    let waits = |one: &&LookFinding| {
+        let known = known_id(&one.id);
+        known.is_some_and(|id| {
+            matches!(id, FindingId::StuckWait | FindingId::WaitingOperations | FindingId::StrandsWait)
+        })
+    };
+    let many = looks.flat_map(|look| &look.findings).filter(waits);
+    let many = many.max_by_key(|one| first_number(&one.title));
+    let Some(many) = many.filter(|one| first_number(&one.title) >= MANY) else { return };
     // Behind how much it grows.
     let rest = growth.evidence.split_off(growth.evidence.len().min(1));
-    growth.evidence.push(Evidence { text, reference, value: None });
-    growth.evidence.extend(details.into_iter().chain(rest));
+    growth.evidence.push(fact(format!("what may keep it: {}", many.title)));
+    growth.evidence.extend(many.evidence.iter().take(2).map(|text| fact(text.clone())));
+    growth.evidence.extend(rest);
+}
+
+/// The process that a metric is of: its key begins with it.
+fn pid_of(reference: &Reference) -> Option<Pid> {
+    match reference {
+        Reference::Metric { key, .. } => key.split(' ').next()?.parse().ok().map(Pid),
+        _ => None,
+    }
 }
 
 /// The number that a title begins with: `4,131 goroutines wait in ...`. Of what memory said a recording keeps words alone.

@@ -45,7 +45,7 @@ pub(crate) fn of_recording(capture: &Capture, analysis: &Analysis, facts: &Facts
     dotnet::say_what_was_heard_in_part(&scene, &mut findings);
     explains::settle(&scene, &mut findings);
     from_memory::add(capture, &mut findings);
-    from_memory::explain_growth(&mut findings);
+    from_memory::explain_growth(capture, &mut findings);
     explains::give_way(&scene, &mut findings);
     findings.extend(rules::last_word(
         &scene,

@@ -10,6 +10,7 @@ mod combined;
 mod dotnet;
 mod facts;
 mod growth;
+mod looks;
 mod managed;
 mod missing;
 mod spent;
