@@ -8,6 +8,7 @@ mod busy;
 mod causes;
 mod combined;
 mod dotnet;
+mod ends;
 mod facts;
 mod growth;
 mod looks;

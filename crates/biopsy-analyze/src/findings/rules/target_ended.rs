@@ -4,12 +4,15 @@ use crate::findings::evidence::{at, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::managed_names::is_runtime_thread;
-use crate::trace::flame::FlameKind;
+use crate::trace::frames::FrameTable;
+use crate::trace::function::FunctionHandle;
 use crate::words::{seconds, shorten};
 use biopsy_model::capture::EndedBy;
-use biopsy_model::timeline::TimelineEvent;
+use biopsy_model::stack::StackHandle;
+use biopsy_model::timeline::{Sample, Timeline, TimelineEvent};
 use biopsy_model::{MonoNanos, Tid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
 
 /// What counts as last, in seconds.
 const LAST: f64 = 0.3;
@@ -43,7 +46,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .enumerate()
         .flat_map(|(log, file)| file.lines.iter().enumerate().map(move |(line, text)| (log, line, text)))
         .filter(|(_, _, line)| line.level == biopsy_model::log::LogLevel::Error)
-        .rfind(|(_, _, line)| line.time.is_some_and(|time| when.since(time).as_secs_f64() < LAST_ERROR));
+        .filter(|(_, _, line)| {
+            let is_last = |time| time <= when && when.since(time).as_secs_f64() < LAST_ERROR;
+            line.time.is_some_and(is_last)
+        })
+        .max_by_key(|(log, number, line)| (line.time, *log, *number));
     let mut evidence = vec![at(
         Reference::Time { from: when, to: to.max(when) },
         format!("it ended {} after the start of the recording", seconds(at_second)),
@@ -99,8 +106,9 @@ fn last_run(scene: &Scene<'_>, when: MonoNanos) -> Option<(Evidence, String)> {
     let timeline = scene.capture.timeline.as_ref()?;
     let mut sums: FxHashMap<Tid, u64> = FxHashMap::default();
     let mut all = 0u64;
-    let late = timeline.samples.iter().filter(|sample| when.since(sample.time).as_secs_f64() <= LAST);
-    for sample in late.filter(|sample| sample.time <= when) {
+    let is_late = |sample: &&Sample| sample.time <= when && when.since(sample.time).as_secs_f64() <= LAST;
+    let late: Vec<&Sample> = timeline.samples.iter().filter(is_late).collect();
+    for sample in &late {
         *sums.entry(sample.tid).or_default() += 1;
         all += 1;
     }
@@ -113,22 +121,40 @@ fn last_run(scene: &Scene<'_>, when: MonoNanos) -> Option<(Evidence, String)> {
     if count < SAMPLES || count * 4 < all {
         return None;
     }
-    let tree = &scene.analysis.flames.threads.iter().find(|thread| thread.tid == tid)?.flames.cpu;
-    let least = tree.total().as_secs_f64() / 2.0;
-    // A callee comes after its caller: the last one that holds half of the time is the deepest.
-    let function = tree.nodes.iter().rev().find_map(|node| match node.kind {
-        FlameKind::Function(function) if node.total.as_secs_f64() >= least => {
-            scene.row(function).filter(|row| is_worth_naming(row)).map(|_| function)
-        }
-        _ => None,
-    })?;
-    let name = scene.function_name(Some(function))?;
+    let own = late.iter().filter(|sample| sample.tid == tid).map(|sample| sample.stack);
+    let name = format!("`{}`", ran_most(timeline, own)?);
     let text = format!(
         "in its last {} {} ran most, in {name} and what it calls",
         seconds(LAST),
         scene.thread_name(tid)
     );
     Some((at(Reference::Thread(tid), text, None), name))
+}
+
+/// The innermost function of the program that is on half of these stacks.
+fn ran_most(timeline: &Timeline, stacks: impl Iterator<Item = Option<StackHandle>>) -> Option<String> {
+    let frames = FrameTable::new(timeline);
+    // On how many of them a function is, and how deep at most.
+    let mut seen: FxHashMap<FunctionHandle, (usize, usize)> = FxHashMap::default();
+    let mut all = 0;
+    for stack in stacks {
+        all += 1;
+        let innermost_first = timeline.frames_of(stack).flat_map(|frame| frames.of(frame).iter().copied());
+        let functions: Vec<FunctionHandle> = innermost_first.collect();
+        // What recurses is on a stack once.
+        let mut on_stack = FxHashSet::default();
+        for (depth, function) in functions.iter().rev().enumerate() {
+            let (count, deepest) = seen.entry(*function).or_default();
+            *count += usize::from(on_stack.insert(*function));
+            *deepest = (*deepest).max(depth);
+        }
+    }
+    let half = seen.into_iter().filter(|(_, (count, _))| count * 2 >= all);
+    let named = half.filter_map(|(function, (_, depth))| {
+        let row = frames.row(function).filter(|row| is_worth_naming(row))?;
+        Some((depth, Reverse(function), shorten(&row.name)))
+    });
+    named.max().map(|(_, _, name)| name.replace('`', "'"))
 }
 
 /// The last exception that was thrown before the end, and words about it for the title if there was no other of its type before.
