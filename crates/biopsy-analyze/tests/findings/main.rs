@@ -7,6 +7,7 @@ mod build;
 mod busy;
 mod causes;
 mod combined;
+mod descriptors;
 mod dotnet;
 mod ends;
 mod facts;

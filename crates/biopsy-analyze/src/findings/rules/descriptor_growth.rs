@@ -16,27 +16,8 @@ const SOCKETS: &[&str] = &[
     "System.Net.Sockets.Socket.Connect",
     "System.Net.Http.HttpConnectionPool.ConnectAsync",
 ];
-/// What else makes descriptors.
-const OTHERS: &[&str] = &[
-    "do_pipe2",
-    "__sys_socketpair",
-    "__sys_socket",
-    "__sys_accept4",
-    "do_eventfd",
-    "__x64_sys_eventfd2",
-    "__x64_sys_epoll_create1",
-    "__x64_sys_pipe2",
-    "__x64_sys_inotify_init1",
-    "__x64_sys_perf_event_open",
-    "do_epoll_create",
-    "do_timerfd_create",
-    "__x64_sys_timerfd_create",
-    "__x64_sys_memfd_create",
-    "do_inotify_init",
-    "ksys_dup3",
-    "__x64_sys_dup",
-    "__x64_sys_pidfd_open",
-];
+/// What makes descriptors of kinds of which nothing else is known.
+const OTHERS: &[&str] = &["ksys_dup3", "__x64_sys_dup", "__x64_sys_signalfd4", "__x64_sys_io_uring_setup"];
 /// Lines of a list that are looked at. The recorder writes some thousands.
 const LINES: usize = 100_000;
 /// Characters of a path in a sentence.
@@ -71,13 +52,16 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Count(most.more as f64)),
         ));
     }
-    let opener = match most.as_ref().map(|most| most.kind) {
+    let opener = match most.as_ref().map(|most| (most.kind, most.name.as_str())) {
         // Whoever connects may be a thread of the same process; it closes its own end.
-        Some(Kind::Accepted) => accepter(scene),
-        Some(Kind::Sockets) => opener(scene, SOCKETS),
-        Some(Kind::Files) => opener(scene, FILES),
-        Some(Kind::Others) => opener(scene, OTHERS),
-        None => opener(scene, FILES).or_else(|| opener(scene, OTHERS)),
+        Some((Kind::Accepted, _)) => accepter(scene),
+        Some((Kind::Sockets, _)) => opener(scene, SOCKETS),
+        Some((Kind::Files, _)) => opener(scene, FILES),
+        Some((Kind::Others, kind)) => opener(scene, makers(kind)),
+        None => {
+            let any: Vec<&str> = ANY.iter().flat_map(|kind| makers(kind)).copied().collect();
+            opener(scene, FILES).or_else(|| opener(scene, &any))
+        }
     };
     let likely = if opener.is_none() { worker(scene) } else { None };
     let by = match (&opener, &likely) {
@@ -140,6 +124,28 @@ enum Kind {
     /// Of this kind: `eventfd`, `pipe`, `socket`.
     Others,
 }
+
+/// Functions that make descriptors of a kind, by its word in the list.
+fn makers(kind: &str) -> &'static [&'static str] {
+    match kind {
+        // A file that was removed while it was open.
+        "deleted" => FILES,
+        "epoll" => &["do_epoll_create", "__x64_sys_epoll_create1"],
+        "eventfd" => &["do_eventfd", "__x64_sys_eventfd2"],
+        "inotify" => &["do_inotify_init", "__x64_sys_inotify_init1"],
+        "memfd" => &["__x64_sys_memfd_create"],
+        "perf" => &["__x64_sys_perf_event_open"],
+        "pidfd" => &["__x64_sys_pidfd_open"],
+        "pipe" => &["do_pipe2", "__x64_sys_pipe2"],
+        "socket" => &["__sys_socket", "__sys_socketpair", "__sys_accept4"],
+        "timerfd" => &["do_timerfd_create", "__x64_sys_timerfd_create"],
+        _ => OTHERS,
+    }
+}
+
+/// What makes any.
+const ANY: &[&str] =
+    &["socket", "pipe", "eventfd", "epoll", "timerfd", "inotify", "memfd", "perf", "pidfd", ""];
 
 /// What grew most between the lists at the start and at the end.
 struct Grown {
