@@ -271,7 +271,8 @@ fn losses(timeline: &Timeline) -> Vec<LossTotal> {
             // Skipped stacks are samples that were kept, without their stack.
             let of =
                 |kept: u64| if kind == LossKind::StacksSkipped { kept } else { kept.saturating_add(count) };
-            let share = kept.map(|kept| share(count, of(kept)).min(1.0));
+            // Of a number that nobody counted there is no share.
+            let share = kept.filter(|_| count > 0).map(|kept| share(count, of(kept)).min(1.0));
             LossTotal { kind, count, time: covered(&losses), share }
         })
         .collect();

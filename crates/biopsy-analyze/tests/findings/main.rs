@@ -15,6 +15,7 @@ mod growth;
 mod looks;
 mod managed;
 mod missing;
+mod numbers;
 mod spent;
 mod thresholds;
 mod waiting;

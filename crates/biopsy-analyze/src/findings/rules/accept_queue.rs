@@ -10,7 +10,7 @@ const LEAST: f64 = 2.0;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let overflows = scene.system("tcp.listen.overflows")?;
-    let lost: f64 = overflows.points.iter().map(|point| point.1).sum();
+    let lost = overflows.mean() * scene.seconds;
     if overflows.mean() < RATE || lost < LEAST {
         return None;
     }

@@ -204,7 +204,8 @@ fn calls(scene: &Scene<'_>) -> Option<String> {
 fn by_metrics(scene: &Scene<'_>) -> Option<Finding> {
     let series = scene.series("threads", "disk-wait");
     // A thread has no row when it did not run since its last one, so the mean is over the whole window.
-    let readings = scene.system("cpu.busy").map_or(1, |busy| busy.points.len().max(1)) as f64;
+    let most = series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let readings = scene.system("cpu.busy").map_or(most, |busy| busy.points.len()).max(1) as f64;
     let mean = |series: &Series| series.points.iter().map(|point| point.1).sum::<f64>() / readings;
     let worst = series.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
     let share = mean(worst).min(1.0);
