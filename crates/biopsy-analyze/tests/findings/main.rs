@@ -14,11 +14,15 @@ mod facts;
 mod growth;
 mod looks;
 mod managed;
+mod memory;
 mod missing;
 mod numbers;
+mod piles;
 mod spent;
+mod strands;
 mod thresholds;
 mod waiting;
+mod work;
 
 use biopsy_analyze::{Analysis, Severity, analyze};
 use biopsy_model::log::LogLevel;

@@ -1,5 +1,6 @@
 //! Rules on dumps, over analyses made by hand: both sides of each threshold, and what must not be said.
 
+mod beside;
 mod recursion;
 mod standing;
 
