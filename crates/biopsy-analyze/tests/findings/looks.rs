@@ -137,6 +137,6 @@ fn of_memory_only_what_time_cannot_show_is_kept() {
         let analysis = grows(0.0, vec![look(PID, vec![said(id, "read from memory")])]);
         let there = analysis.findings.iter().filter(|one| one.title == "read from memory").count();
         assert_eq!(there, usize::from(kept), "{id}");
-        assert_eq!(finding(&analysis, FindingId::Idle).is_some(), true, "a notice holds nobody back: {id}");
+        assert!(finding(&analysis, FindingId::Idle).is_some(), "a notice holds nobody back: {id}");
     }
 }

@@ -250,8 +250,9 @@ fn what_is_started_is_told_by_its_name_or_as_a_copy() {
         let found = there(&analysis, FindingId::ShortLivedProcesses);
         assert_eq!(
             found.title,
-            format!("Short-lived processes: `server` starts 30 a second{words}, each ends after some 5.0 ms")
-                .replace("second(", "second (")
+            format!(
+                "Short-lived processes: `server` starts 30 a second {words}, each ends after some 5.0 ms"
+            )
         );
         assert!(
             texts(found)[0].starts_with(&format!("300 processes {words} were started and ended in 10.0 s")),

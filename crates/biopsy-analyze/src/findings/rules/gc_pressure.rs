@@ -131,6 +131,6 @@ fn asked_for(scene: &Scene<'_>) -> Option<(FunctionHandle, String, String)> {
 fn below(scene: &Scene<'_>, is_one: impl Fn(&str) -> bool) -> Option<FunctionHandle> {
     let flames = &scene.analysis.flames.all;
     let is_one = |_, row: &FunctionRow| row.kind != FunctionKind::Kernel && is_one(&row.name);
-    let found = [&flames.waiting, &flames.cpu].into_iter().find_map(|tree| scene.caller_of(tree, &is_one));
+    let found = [&flames.waiting, &flames.cpu].into_iter().find_map(|tree| scene.caller_of(tree, is_one));
     found.map(|(function, _)| function)
 }
