@@ -57,6 +57,21 @@ fn another_key_and_a_file_that_is_none_are_told_apart() {
     assert!(matches!(opened(&endless, &key), Err(UnsealError::Damaged { .. })));
 }
 
+#[test]
+fn what_is_sealed_to_several_is_opened_by_each_of_them_alone() {
+    let keys = [(); 3].map(|()| Identity::generate());
+    let to: Vec<_> = keys.iter().map(Identity::recipient).collect();
+    let mut sealer = Sealer::new(Vec::new(), &to[..2]).unwrap();
+    sealer.write_all(b"for two").unwrap();
+    let bytes = sealer.finish().unwrap();
+    for key in &keys[..2] {
+        let mut read = String::new();
+        opened(&bytes, key).unwrap().read_to_string(&mut read).unwrap();
+        assert_eq!(read, "for two");
+    }
+    assert!(matches!(opened(&bytes, &keys[2]), Err(UnsealError::OtherKey { .. })));
+}
+
 /// Counts what is read of it.
 struct Counted<'a>(Cursor<&'a [u8]>, &'a std::cell::Cell<usize>);
 

@@ -88,6 +88,46 @@ fn a_wrong_magic_number_shows_both() {
     assert_eq!(cursor.offset(), 0);
 }
 
+#[test]
+fn numbers_up_to_a_limit_are_read_and_the_next_one_is_refused_with_both() {
+    let encoded = |value: u64| {
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, value);
+        bytes.extend([0; 8]);
+        bytes
+    };
+    let over = |claimed, limit| ReadErrorKind::OverLimit { claimed, limit };
+    for (value, limit, found) in
+        [(0, 0, Ok(0)), (1, 0, Err(over(1, 0))), (127, 127, Ok(127)), (128, 127, Err(over(128, 127)))]
+    {
+        let bytes = encoded(value);
+        let read = Cursor::new(&bytes).varint_len("n", limit).map_err(|error| error.kind);
+        assert_eq!(read, found, "{value} of {limit}");
+    }
+    let most = u64::from(u32::MAX);
+    for (value, found) in
+        [(most, Ok(u32::MAX)), (most + 1, Err(over(most + 1, most))), (u64::MAX, Err(over(u64::MAX, most)))]
+    {
+        assert_eq!(
+            Cursor::new(&encoded(value)).varint_u32("n").map_err(|error| error.kind),
+            found,
+            "{value}"
+        );
+    }
+    // Eight bytes remain; elements without a size take one each.
+    for (value, size, found) in [
+        (8, 1, Ok(8)),
+        (9, 1, Err(over(9, 8))),
+        (8, 0, Ok(8)),
+        (9, 0, Err(over(9, 8))),
+        (1, 9, Err(over(1, 0))),
+    ] {
+        let bytes = encoded(value);
+        let read = Cursor::new(&bytes).varint_count("n", size).map_err(|error| error.kind);
+        assert_eq!(read, found, "{value} of {size} bytes");
+    }
+}
+
 proptest! {
     #[test]
     fn varints_round_trip(value: u64) {
