@@ -16,6 +16,8 @@ const MOST_CLASSES: usize = 4_000_000;
 const MOST_ROOTS: usize = 100_000_000;
 /// Deepest chain of parents.
 const DEEPEST: usize = 1_000;
+/// Most fields of an object. A class has up to so many; a chain that leads to one again and again has no end of them.
+const MOST_FIELDS: usize = 1 << 16;
 
 /// What is known of all classes.
 #[derive(Debug, Default)]
@@ -51,6 +53,9 @@ impl Classes {
         let mut at = class;
         for _ in 0..DEEPEST {
             let record = self.records.get(&at)?;
+            if fields.len() + record.fields.len() > MOST_FIELDS {
+                return None;
+            }
             fields.extend_from_slice(&record.fields);
             if record.parent == 0 {
                 return Some(fields);

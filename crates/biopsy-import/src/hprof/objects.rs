@@ -125,8 +125,8 @@ impl Listener for Objects<'_> {
             self.strange += 1;
             return self.push(object, of, self.layout.object(fields.len() as u64), 0);
         };
-        let ids: Vec<u64> =
-            shape.references.iter().filter_map(|offset| self.id_at(fields, *offset)).collect();
+        // Those behind the end of its values are not looked for: short objects may have a class with thousands of fields.
+        let ids: Vec<u64> = shape.references.iter().map_while(|offset| self.id_at(fields, *offset)).collect();
         // An object keeps its class alive.
         let edges = self.link(ids.into_iter().chain([class]));
         self.push(object, of, shape.size, edges)

@@ -1,5 +1,7 @@
 //! Small heap dumps, byte by byte; real ones are in `tests/hprof.rs`.
 
+mod model;
+
 use std::io::Cursor;
 
 use biopsy_dotnet::graph::Graph;
@@ -147,6 +149,40 @@ fn parents_in_a_circle_end() {
         [class(0x100, 0x180, &[2]), class(0x180, 0x100, &[2]), instance(0x1000, 0x100, &[0; 16])].concat();
     let (_, facts) = read(&Dump::new().record(0x1c, &heap).0).expect("it opens");
     assert!(!facts.whole);
+}
+
+#[test]
+fn fields_without_end_are_none() {
+    // Each may be in a file; all together are more than an object can have.
+    let full = vec![2; usize::from(u16::MAX)];
+    for (parent, fields, whole) in
+        [(0, &full[..], true), (0x180, &full, false), (0x100, &full[..40_000], false)]
+    {
+        let heap =
+            [class(0x100, parent, fields), class(0x180, 0, &[2, 2]), instance(0x1000, 0x100, &[0; 16])]
+                .concat();
+        let (graph, facts) = read(&Dump::new().record(0x1c, &heap).0).expect("it opens");
+        assert_eq!((facts.whole, facts.problems), (whole, u64::from(!whole)), "{parent:#x} {}", fields.len());
+        assert_eq!(graph.len(), 3);
+    }
+}
+
+#[test]
+fn values_that_are_cut_give_the_references_before_the_cut() {
+    for (bytes, found) in [(0, 0), (7, 0), (8, 1), (15, 1), (16, 2), (24, 2)] {
+        let values = [0x2000_u64.to_be_bytes(), 0x3000_u64.to_be_bytes(), [0xee; 8]].concat();
+        let heap = [
+            class(0x100, 0, &[2, 2]),
+            instance(0x1000, 0x100, &values[..bytes]),
+            instance(0x2000, 0x100, &[0; 16]),
+            instance(0x3000, 0x100, &[0; 16]),
+        ]
+        .concat();
+        let (graph, _) = read(&Dump::new().record(0x1c, &heap).0).expect("it opens");
+        let object = graph.find(biopsy_model::Avma(0x1000)).expect("it is there");
+        // And its class.
+        assert_eq!(graph.references(object).unwrap().len(), found + 1, "{bytes}");
+    }
 }
 
 #[test]
