@@ -160,7 +160,12 @@ impl Edges {
 
 #[cfg(test)]
 mod tests {
+    use biopsy_allocators::UsedBlock;
+    use biopsy_model::Avma;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::made::{BASE, Flat};
 
     #[test]
     fn what_belongs_to_one_is_held_by_nobody_else() {
@@ -181,5 +186,91 @@ mod tests {
         edges.keep_owners(&[(1, 0), (2, 0), (3, 0)].into_iter().collect());
         let all: Vec<&[u32]> = (0..5).map(|number| edges.of(number)).collect();
         assert_eq!(all, [&[1, 3][..], &[2], &[1, 3], &[2], &[]]);
+    }
+
+    /// Blocks of so many bytes one behind the other, with a gap of 16 bytes, and memory with these words in them.
+    fn blocks(words: &[Vec<u64>]) -> (Flat, Heap) {
+        let (mut flat, mut at) = (Flat::default(), BASE);
+        let mut all = Vec::new();
+        for words in words {
+            all.push(UsedBlock { start: Avma(at), size: words.len() as u64 * 8 });
+            words.iter().enumerate().for_each(|(number, word)| flat.word(at + number as u64 * 8, *word));
+            at += words.len() as u64 * 8 + 16;
+        }
+        (flat, Heap::new(all))
+    }
+
+    fn read<'i>(flat: &'i Flat, heap: &Heap, most: usize) -> (Edges, Kinds<'i>) {
+        let mut kinds = Kinds::new(flat, &[], heap.len());
+        let mut edges = Edges::new(most);
+        edges.of_blocks(flat, heap, &mut kinds, None);
+        (edges, kinds)
+    }
+
+    proptest! {
+        #[test]
+        fn words_that_lead_into_a_block_are_references_to_it(
+            words in proptest::collection::vec(proptest::collection::vec((0..5_u8, any::<proptest::sample::Index>(), 0..40_u64), 1..6), 1..10),
+        ) {
+            // The bytes of the blocks are known before their words are.
+            let starts: Vec<u64> = words.iter().scan(BASE, |at, words| {
+                let start = *at;
+                *at += words.len() as u64 * 8 + 16;
+                Some(start)
+            }).collect();
+            let words: Vec<Vec<u64>> = words.iter().map(|words| words.iter().map(|(kind, to, inside)| match kind {
+                0 => 0,
+                1 => *inside,
+                _ => starts[to.index(starts.len())] + inside,
+            }).collect()).collect();
+            let (flat, heap) = blocks(&words);
+            let (edges, _) = read(&flat, &heap, 1000);
+            for (number, own) in words.iter().enumerate() {
+                let block_of = |word: &u64| starts.iter().zip(&words).position(|(start, words)| (*start..*start + words.len() as u64 * 8).contains(word));
+                let mut wanted: Vec<u32> = own.iter().filter_map(block_of).map(|to| to as u32).filter(|to| *to as usize != number).collect();
+                // The same twice in a row is one, also with others in between that lead nowhere.
+                wanted.dedup();
+                prop_assert_eq!(edges.of(number as u32), wanted);
+            }
+            prop_assert_eq!((edges.blocks(), edges.is_cut), (words.len(), false));
+        }
+    }
+
+    #[test]
+    fn blocks_behind_the_most_references_are_not_looked_at_and_said_to_be_so() {
+        let other = |number: u64| BASE + number * 32;
+        let words: Vec<Vec<u64>> =
+            (0..6).map(|number| vec![other((number + 1) % 6), other((number + 2) % 6)]).collect();
+        let (flat, heap) = blocks(&words);
+        for (most, read_blocks) in [(0, 0), (1, 1), (2, 1), (3, 2), (11, 6), (12, 6), (100, 6)] {
+            let (edges, kinds) = read(&flat, &heap, most);
+            assert_eq!((edges.blocks(), edges.is_cut), (read_blocks, read_blocks < 6), "{most}");
+            assert!((read_blocks..6).all(|number| edges.of(number as u32).is_empty()));
+            let (names, of) = kinds.finish(&heap, edges.blocks());
+            let not_read = of.iter().filter(|of| names[**of as usize] == "not looked at").count();
+            assert_eq!((of.len(), not_read), (6, 6 - read_blocks), "{most}");
+        }
+    }
+
+    #[test]
+    fn blocks_look_like_their_contents_and_one_that_is_not_there_like_its_size() {
+        let text = u64::from_le_bytes(*b"readable");
+        let pointers: Vec<u64> = (0..40).map(|number| if number % 8 == 0 { BASE } else { 1 }).collect();
+        let (mut flat, heap) = blocks(&[vec![1, 2], vec![text, 1 << 56], pointers, vec![1; 200], vec![7; 4]]);
+        // The last block is not in memory.
+        flat.bytes.truncate(flat.bytes.len() - 32);
+        let (edges, kinds) = read(&flat, &heap, 1000);
+        let (names, of) = kinds.finish(&heap, edges.blocks());
+        let looks: Vec<&str> = of.iter().map(|of| names[*of as usize].as_str()).collect();
+        assert_eq!(
+            looks,
+            [
+                "block of 16 bytes",
+                "text",
+                "array of pointers",
+                "block of 1537 to 1792 bytes",
+                "block of 32 bytes"
+            ]
+        );
     }
 }

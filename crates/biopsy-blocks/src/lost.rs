@@ -86,6 +86,7 @@ fn reach(from: u32, edges: &Edges, reached: &mut Bits, waiting: &mut Vec<u32>) {
 mod tests {
     use biopsy_allocators::UsedBlock;
     use biopsy_model::Avma;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -116,5 +117,60 @@ mod tests {
         );
         let two = lost(&[&[3], &[2], &[1, 0], &[0]], &[]);
         assert_eq!(two, [1], "a circle that another one leads to");
+    }
+
+    /// Which block leads to which, by any way.
+    fn ways(blocks: &[Vec<u32>]) -> Vec<Vec<bool>> {
+        let count = blocks.len();
+        let mut leads = vec![vec![false; count]; count];
+        for (from, targets) in blocks.iter().enumerate() {
+            leads[from][from] = true;
+            targets.iter().for_each(|to| leads[from][*to as usize] = true);
+        }
+        for over in 0..count {
+            for from in 0..count {
+                for to in 0..count {
+                    leads[from][to] |= leads[from][over] && leads[over][to];
+                }
+            }
+        }
+        leads
+    }
+
+    proptest! {
+        #[test]
+        fn all_is_held_by_a_root_or_by_what_is_lost_and_no_more_is_lost_than_has_to_be(
+            blocks in (1..12_usize).prop_flat_map(|count| {
+                proptest::collection::vec(proptest::collection::vec(0..count as u32, 0..3), count)
+            }),
+            roots in proptest::collection::vec(any::<proptest::sample::Index>(), 0..3),
+        ) {
+            let count = blocks.len();
+            let roots: Vec<u32> = roots.iter().map(|root| root.index(count) as u32).collect();
+            let targets: Vec<&[u32]> = blocks.iter().map(Vec::as_slice).collect();
+            let found = lost(&targets, &roots);
+            let leads = ways(&blocks);
+            let is_held = |block: usize, by: &[u32]| by.iter().any(|root| leads[*root as usize][block]);
+            let free: Vec<usize> = (0..count).filter(|block| !is_held(*block, &roots)).collect();
+            prop_assert!(free.iter().all(|block| is_held(*block, &found)));
+            prop_assert!(found.iter().all(|one| free.contains(&(*one as usize))));
+            // Nothing leads to the circle of one that is lost but that circle itself; of each such circle it is the only one.
+            for one in &found {
+                let one = *one as usize;
+                prop_assert!(free.iter().all(|other| !leads[*other][one] || leads[one][*other]), "{one} is led to");
+                prop_assert!(found.iter().all(|other| *other as usize == one || !leads[*other as usize][one]));
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_and_a_circle_of_half_a_million_are_gone_through_without_recursion() {
+        const COUNT: u32 = 500_000;
+        let next: Vec<[u32; 1]> = (0..COUNT).map(|number| [(number + 1) % COUNT]).collect();
+        let mut targets: Vec<&[u32]> = next.iter().map(|one| &one[..]).collect();
+        assert_eq!(lost(&targets, &[]), [0]);
+        targets[COUNT as usize - 1] = &[];
+        assert_eq!(lost(&targets, &[]), [0]);
+        assert_eq!(lost(&targets, &[COUNT / 2]), [0]);
     }
 }

@@ -50,3 +50,54 @@ impl Image for Flat {
         &self.process
     }
 }
+
+/// Memory in pieces, with nothing in between.
+#[derive(Default, Debug)]
+pub(crate) struct Pieces {
+    /// By address.
+    pub(crate) pieces: Vec<(u64, Vec<u8>)>,
+    process: ProcessFacts,
+}
+
+impl Pieces {
+    pub(crate) fn new(pieces: Vec<(u64, Vec<u8>)>) -> Self {
+        Self { pieces, ..Self::default() }
+    }
+
+    /// The byte at an address, if there is one.
+    pub(crate) fn byte(&self, at: u64) -> Option<u8> {
+        self.pieces
+            .iter()
+            .find_map(|(start, bytes)| bytes.get(usize::try_from(at.checked_sub(*start)?).ok()?).copied())
+    }
+}
+
+impl Image for Pieces {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        for (start, bytes) in &self.pieces {
+            let at = address.checked_sub(*start).and_then(|at| usize::try_from(at).ok());
+            if let Some(rest) = at.and_then(|at| bytes.get(at..)).filter(|rest| !rest.is_empty()) {
+                let count = rest.len().min(buffer.len());
+                buffer[..count].copy_from_slice(&rest[..count]);
+                return Ok(count);
+            }
+        }
+        Err(ReadError::Missing { address, why: Absence::Unmapped })
+    }
+
+    fn mappings(&self) -> &[Mapping] {
+        &[]
+    }
+
+    fn threads(&self) -> &[Thread] {
+        &[]
+    }
+
+    fn modules(&self) -> &[ImageModule] {
+        &[]
+    }
+
+    fn process(&self) -> &ProcessFacts {
+        &self.process
+    }
+}

@@ -242,4 +242,23 @@ mod tests {
         assert_eq!((places.len(), found.list.len()), (100_000, 100_000));
         assert!(!places.contains(&0), "that is no place");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_left_of_a_range_is_what_no_list_has(
+            range in (0..60_u64, 0..60_u64),
+            lists in proptest::collection::vec(proptest::collection::btree_set(0..60_u64, 0..12), 0..3),
+        ) {
+            // Ends of ranges in order: they do not overlap, some touch.
+            let lists: Vec<Vec<Range<u64>>> = lists
+                .into_iter()
+                .map(|ends| ends.into_iter().collect::<Vec<_>>().chunks_exact(2).map(|two| two[0]..two[1]).collect())
+                .collect();
+            let known: Vec<&[Range<u64>]> = lists.iter().map(Vec::as_slice).collect();
+            let range = range.0..range.0.max(range.1);
+            let left: Vec<u64> = without(range.clone(), &known).into_iter().flatten().collect();
+            let wanted: Vec<u64> = range.filter(|at| !lists.iter().flatten().any(|one| one.contains(at))).collect();
+            proptest::prop_assert_eq!(left, wanted);
+        }
+    }
 }

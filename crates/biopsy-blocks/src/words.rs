@@ -80,3 +80,95 @@ pub(crate) fn for_each(image: &dyn Image, range: Range<u64>, mut each: impl FnMu
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::made::Pieces;
+
+    /// Pages that are there or not, from [`START`] on; the last may be cut.
+    fn pages() -> impl Strategy<Value = Pieces> {
+        (proptest::collection::vec(any::<bool>(), 1..7), 1..4096_usize, any::<u64>()).prop_map(
+            |(there, last, seed)| {
+                let mut pieces = Vec::new();
+                for (number, _) in there.iter().enumerate().filter(|(_, there)| **there) {
+                    let start = START + number as u64 * 4096;
+                    let words = (0..512_u64).map(|word| match word.wrapping_mul(seed | 1) >> 5 & 3 {
+                        0 => 0,
+                        _ => start + word,
+                    });
+                    let mut bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+                    if number + 1 == there.len() {
+                        bytes.truncate(last);
+                    }
+                    pieces.push((start, bytes));
+                }
+                Pieces::new(pieces)
+            },
+        )
+    }
+
+    const START: u64 = 0x10_0000;
+
+    /// The word at an address, all of which lies before `end`.
+    fn word(image: &Pieces, at: u64, end: u64) -> Option<u64> {
+        let bytes: Option<Vec<u8>> = (at..at + 8).map(|at| image.byte(at).filter(|_| at < end)).collect();
+        bytes.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight")))
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_those_of_the_pages_that_are_there(image in pages(), from in 0..9000_u64, length in 0..30_000_u64) {
+            let (from, end) = (START - 100 + from, START - 100 + from + length);
+            let mut found = Vec::new();
+            for_each(&image, from..end, |at, value, next| found.push((at, value, next)));
+            let whole = (from.next_multiple_of(8)..end).step_by(8);
+            let wanted: Vec<_> = whole
+                .filter_map(|at| Some((at, word(&image, at, end).filter(|word| *word != 0)?, word(&image, at + 8, end))))
+                .collect();
+            prop_assert_eq!(found, wanted);
+        }
+
+        #[test]
+        fn ranges_in_order_are_read_as_far_as_memory_goes(image in pages(), ranges in proptest::collection::vec((0..3000_u64, 0..9000_u64), 1..12)) {
+            let mut memory = InOrder::new(&image);
+            let mut at = START - 100;
+            for (gap, size) in ranges {
+                at += gap;
+                let wanted: Vec<u8> = (at..at + size).map_while(|at| image.byte(at)).collect();
+                prop_assert_eq!(memory.get(at, size), wanted, "{:#x} {}", at, size);
+                at += size / 2;
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_than_a_piece_is_read_at_once_and_the_next_goes_on_behind_it() {
+        let bytes: Vec<u8> = (0..PIECE + 100).map(|at| (at % 251) as u8).collect();
+        let image = Pieces::new(vec![(START, bytes.clone())]);
+        let mut memory = InOrder::new(&image);
+        assert_eq!(memory.get(START, u64::MAX), &bytes[..PIECE]);
+        assert_eq!(memory.get(START + 50, PIECE as u64), &bytes[50..PIECE + 50]);
+        assert_eq!(memory.get(START + PIECE as u64, 200), &bytes[PIECE..]);
+        assert!(memory.get(START + PIECE as u64 + 100, 8).is_empty() && memory.get(u64::MAX, 8).is_empty());
+        // Back again: what is asked for out of order is read, too.
+        assert_eq!(memory.get(START, 3), &bytes[..3]);
+    }
+
+    #[test]
+    fn the_end_of_all_addresses_is_the_end() {
+        let image = Pieces::default();
+        for range in [u64::MAX - 9..u64::MAX, u64::MAX - 3..u64::MAX, 0..0] {
+            for_each(&image, range, |_, _, _| panic!("nothing is there"));
+        }
+        // More than is looked for page by page: it ends.
+        for_each(&image, 0..u64::MAX, |_, _, _| panic!("nothing is there"));
+        assert_eq!(
+            written(&image, 5..9),
+            vec![Range { start: 5, end: 9 }],
+            "who cannot tell what was written has all of it"
+        );
+    }
+}

@@ -29,12 +29,12 @@ pub(super) fn keys_of(image: &dyn Image, dictionary: u64) -> Option<u64> {
     word(image, dictionary, 32).filter(|keys| *keys != 0)
 }
 
-/// The entries of a table of keys.
-pub(super) fn entries(image: &dyn Image, keys: u64) -> Vec<Entry> {
-    read(image, keys).unwrap_or_default()
+/// The entries of a table of keys. `left`: how many more may be looked at, of this table and of others, those in use or not.
+pub(super) fn entries(image: &dyn Image, keys: u64, left: &mut u64) -> Vec<Entry> {
+    read(image, keys, left).unwrap_or_default()
 }
 
-fn read(image: &dyn Image, keys: u64) -> Option<Vec<Entry>> {
+fn read(image: &dyn Image, keys: u64, left: &mut u64) -> Option<Vec<Entry>> {
     let head = word(image, keys, 8)?;
     let (first, size, key, used) = if head.is_power_of_two() && head >= 8 {
         let width = match head {
@@ -51,7 +51,8 @@ fn read(image: &dyn Image, keys: u64) -> Option<Vec<Entry>> {
         (32_u64.checked_add(indices)?, size, key, word(image, keys, 24)?)
     };
     let mut found = Vec::new();
-    for number in 0..used.min(MOST) {
+    for number in 0..used.min(MOST).min(*left) {
+        *left -= 1;
         let Some(at) = keys.checked_add(first).and_then(|first| first.checked_add(number * size)) else {
             break;
         };
@@ -86,12 +87,12 @@ fn word(image: &dyn Image, at: u64, offset: u64) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::made::{BASE, Flat};
 
     /// A `str` of ASCII whose characters are behind so many bytes.
-    fn put_text(flat: &mut Flat, at: u64, text: &str, offset: u64) {
+    pub(in crate::python) fn put_text(flat: &mut Flat, at: u64, text: &str, offset: u64) {
         flat.word(at + 16, text.len() as u64);
         flat.word(at + 32, 1 << 2 | 1 << 5 | 1 << 6);
         flat.put(at + offset, text.as_bytes());
@@ -119,7 +120,7 @@ mod tests {
                 flat.word(at + key, of);
                 flat.word(at + key + 8, value);
             }
-            let found = entries(&flat, KEYS);
+            let found = entries(&flat, KEYS, &mut 1000);
             let found: Vec<(&str, u64)> = found.iter().map(|one| (one.key.as_str(), one.value)).collect();
             assert_eq!(found, [("CACHE", 7), ("", 8)], "{version}");
         }
@@ -132,8 +133,61 @@ mod tests {
             flat.word(KEYS + 8, head);
             flat.word(KEYS + 24, u64::MAX);
             flat.word(KEYS + 32, u64::MAX);
-            assert!(entries(&flat, KEYS).is_empty(), "{head:#x}");
+            assert!(entries(&flat, KEYS, &mut 1000).is_empty(), "{head:#x}");
         }
-        assert!(entries(&flat, u64::MAX - 4).is_empty() && entries(&flat, 0).is_empty());
+        assert!(
+            entries(&flat, u64::MAX - 4, &mut 1000).is_empty() && entries(&flat, 0, &mut 1000).is_empty()
+        );
+    }
+    #[test]
+    fn entries_that_are_not_in_use_count_too() {
+        let mut flat = Flat::default();
+        flat.word(KEYS + 8, 0x03 | 0x03 << 8);
+        flat.word(KEYS + 24, 1 << 40);
+        flat.word(KEYS + 0x1_0000, 0);
+        let (mut left, mut tables) = (10_000, 0);
+        while left > 0 {
+            assert!(entries(&flat, KEYS, &mut left).is_empty());
+            tables += 1;
+        }
+        // So many entries have room in the memory that there is, though nothing is in them.
+        let each = (0x1_0008 - 40) / 24 + 1;
+        assert_eq!(tables, 10_000_u64.div_ceil(each));
+    }
+
+    #[test]
+    fn names_are_texts_of_ascii_and_no_more() {
+        let mut flat = Flat::default();
+        for (length, state, characters, name) in [
+            (5, 0xe4, &b"CACHE"[..], Some("CACHE")),
+            (5, 0xe4, b"a.<b>", Some("a.<b>")),
+            (3, 0xe4, b"CACHE", Some("CAC")),
+            // Not compact or not of ASCII, two bytes for each character, none.
+            (5, 0xa4, b"CACHE", None),
+            (5, 0xe8, b"CACHE", None),
+            (5, 0, b"CACHE", None),
+            (0, 0xe4, b"CACHE", None),
+            (201, 0xe4, b"CACHE", None),
+            (u64::MAX, 0xe4, b"CACHE", None),
+            (5, 0xe4, b"a b c", None),
+            (5, 0xe4, b"a\0\0\0\0", None),
+        ] {
+            flat.put(BASE, &[0; 128]);
+            flat.word(BASE + 16, length);
+            flat.word(BASE + 32, state);
+            flat.put(BASE + 40, characters);
+            assert_eq!(text(&flat, BASE).as_deref(), name, "{length} {state:#x} {characters:?}");
+        }
+        // Characters that memory does not have.
+        let mut flat = Flat::default();
+        flat.word(BASE + 16, 100);
+        flat.word(BASE + 32, 0xe4);
+        flat.put(BASE + 40, &[b'x'; 99]);
+        assert_eq!((text(&flat, BASE), text(&flat, u64::MAX - 8), text(&flat, 0)), (None, None, None));
+        assert_eq!(
+            (keys_of(&flat, BASE), keys_of(&flat, BASE + 8)),
+            (Some(0xe4), Some(0x7878_7878_7878_7878))
+        );
+        assert_eq!((keys_of(&flat, BASE - 8), keys_of(&flat, u64::MAX)), (None, None));
     }
 }
