@@ -61,7 +61,8 @@ impl Span {
     /// The number of the object that holds the address.
     pub(crate) fn find_holder(&self, address: u64) -> Option<u32> {
         let offset = address.checked_sub(self.start)?;
-        let number = self.starts.find_before(u32::try_from(offset / self.unit).ok()?)?;
+        // The last object may be larger than positions reach.
+        let number = self.starts.find_before(u32::try_from(offset / self.unit).unwrap_or(u32::MAX))?;
         (address < self.address(number)?.saturating_add(self.size(number))).then_some(number)
     }
 
@@ -72,7 +73,9 @@ impl Span {
     pub(crate) fn size(&self, number: u32) -> u64 {
         match self.sizes.get(number as usize) {
             Some(&LARGE) => {
-                self.large.iter().find(|(of, _)| *of == number).map_or(u64::from(LARGE), |(_, size)| *size)
+                // A damaged file may say that all are large.
+                let found = self.large.binary_search_by_key(&number, |(of, _)| *of);
+                found.ok().and_then(|at| self.large.get(at)).map_or(u64::from(LARGE), |(_, size)| *size)
             }
             Some(size) => u64::from(*size),
             None => 0,

@@ -5,6 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod kept;
+pub(crate) mod made;
+
 fn built(nodes: &[(u64, u64, Vec<u64>)]) -> Graph {
     let mut builder = GraphBuilder::new();
     let of = builder.push_type(HeapType { name: "T".to_owned(), ..HeapType::default() });

@@ -185,6 +185,9 @@ pub fn read(source: &dyn ColumnSource, mut types: Vec<HeapType>) -> Result<Graph
     let mut builder: Option<(SpanBuilder, Generation)> = None;
     let mut end = 0u64;
     let mut first = starts.next()?;
+    if first != 0 {
+        return Err(starts.damaged(format!("references begin at {first}")));
+    }
     let mut block: [Vec<u64>; 5] = Default::default();
     let mut done = 0;
     while done < count {
@@ -236,6 +239,9 @@ pub fn read(source: &dyn ColumnSource, mut types: Vec<HeapType>) -> Result<Graph
                 noted.append(width as u64, &mut span.noted, |number| number)?;
             }
         }
+    }
+    if first != edge_count {
+        return Err(starts.damaged(format!("{edge_count} references, of which the objects have {first}")));
     }
     spans.extend(builder.map(|(span, _)| finish(span)).transpose()?);
     let (mut graph, _) = Graph::from_spans(types, spans);
