@@ -42,7 +42,8 @@ pub(super) fn words(image: &dyn Image, start: u64, bytes: u64, mut each: impl Fn
         let length = (end - at).min(PIECE);
         let Ok(piece) = image.read_up_to(at, length as usize) else {
             // The page is missing; the next one may be there.
-            at = (at | 0xfff).saturating_add(1).next_multiple_of(8);
+            let Some(next) = (at | 0xfff).checked_add(1) else { break };
+            at = next;
             continue;
         };
         let whole = piece.as_chunks::<8>().0;

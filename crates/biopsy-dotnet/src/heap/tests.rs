@@ -1,5 +1,8 @@
 //! Heaps made by hand, whole and damaged.
 
+mod of_runtime;
+mod outside;
+
 use proptest::prelude::*;
 
 use super::fuzz::{fuzz_heap, thread};
