@@ -481,7 +481,10 @@ impl State {
                 if edge == Edge::Start && !self.http_speaks {
                     let url = told.url.clone().or_else(|| told.path.clone()).unwrap_or_default();
                     let behind = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-                    let (host, path) = behind.split_at(behind.find('/').unwrap_or(behind.len()));
+                    let ends = behind.find(['/', '?', '#']).unwrap_or(behind.len());
+                    let (host, path) = behind.split_at(ends);
+                    // Whoever asks may be named in front of it, with a password.
+                    let host = host.rsplit('@').next().unwrap_or_default();
                     let what = Started {
                         method: told.method.clone().unwrap_or_default(),
                         route: Some(outgoing_route(told.host.as_deref().unwrap_or(host), path)),

@@ -188,7 +188,10 @@ fn from_arguments(json: Text<'_>, limit: usize) -> String {
     let mut rest = template.as_str();
     while let Some((head, tail)) = rest.split_once('{') {
         text.push_str(head);
-        let Some((name, behind)) = tail.split_once('}') else { break };
+        let Some((name, behind)) = tail.split_once('}') else {
+            rest = rest.get(head.len()..).unwrap_or_default();
+            break;
+        };
         let plain = name.split([':', ',']).next().unwrap_or_default();
         text.push_str(&value_of(plain).unwrap_or_else(|| format!("{{{name}}}")));
         rest = behind;

@@ -1,6 +1,8 @@
 //! Events that the writer of test streams makes, collected.
 
 mod decoded;
+mod readings;
+mod sources;
 
 use super::{Collector, Limits};
 use crate::nettrace::write::{EventRow, Writer, text16};

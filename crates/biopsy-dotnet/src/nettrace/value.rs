@@ -185,7 +185,8 @@ fn read<'a>(
         }
         FieldType::RelativeArray(element) => {
             let place = cursor.u32("RelLoc")?;
-            let base = whole.len() - cursor.remaining().min(whole.len());
+            // Also of an element that lies elsewhere itself.
+            let base = usize::try_from(cursor.offset()).unwrap_or(usize::MAX);
             Value::Array(elsewhere(element, place, base, whole))
         }
         FieldType::AbsoluteArray(element) => {

@@ -13,6 +13,8 @@
 mod explicit;
 mod method_names;
 mod notes;
+#[cfg(test)]
+mod tests;
 mod unwind;
 
 pub use explicit::{ExplicitFrame, FrameKinds, explicit_frames};

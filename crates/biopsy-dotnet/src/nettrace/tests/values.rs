@@ -158,6 +158,27 @@ fn arrays_elsewhere_are_within_the_payload_or_empty() {
     assert!(elements(FieldType::Text16, 4 << 16 | 4, &[0; 4]).is_empty());
 }
 
+/// An array elsewhere whose elements have arrays of their own, each behind its own place.
+#[test]
+fn arrays_of_elements_that_lie_elsewhere_are_behind_the_place_of_each() {
+    let inner = FieldType::RelativeArray(Box::new(FieldType::UInt(1)));
+    let element = FieldType::Object(vec![field("inner", inner)]);
+    let fields = vec![field("list", FieldType::AbsoluteArray(Box::new(element)))];
+    let mut writer = Writer::new(6);
+    writer.metadata(&[(1, &metadata("App", 1, fields))]);
+    // At 4 and 8 two elements; what they mean is at 12 and at 14.
+    let words = [8_u32 << 16 | 4, 2 << 16 | 4, 1 << 16 | 2];
+    let payload = [words.map(u32::to_le_bytes).concat(), vec![10, 11, 20]].concat();
+    writer.events(&[EventRow { payload, ..row(1, 1, 1, 5) }], true);
+    let bytes = writer.finish();
+    let mut reader = open(&bytes);
+    let event = reader.next_event().unwrap().unwrap();
+    let mut numbers = Vec::new();
+    event.values().for_each(|(_, value)| value.visit(&mut |value| numbers.extend(value.int())));
+    // The last one first: what is inside comes from a stack.
+    assert_eq!(numbers, [20, 11, 10]);
+}
+
 /// 65,535 empty objects in each of 65,535 elements.
 #[test]
 fn a_payload_of_nothing_keeps_nobody_busy() {
