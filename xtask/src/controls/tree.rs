@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::mutation::Mutation;
-use crate::run::{Outcome, output_of, root, target_folder};
+use crate::run::{Outcome, metadata, output_of, root};
 use crate::tidy::sources::tracked_files;
 
 /// The copy.
 pub(super) struct Tree {
+    /// What this is in.
+    below: PathBuf,
     folder: PathBuf,
     built: PathBuf,
 }
 
 impl Tree {
     /// Brings it up to date. What is equal is not touched, so that little is built again.
-    pub(super) fn make() -> Outcome<Self> {
-        let below = target_folder()?.join("controls");
-        let tree = Self { folder: below.join("tree"), built: below.join("build") };
+    pub(super) fn make(below: &Path) -> Outcome<Self> {
+        let [folder, built] = ["tree", "build"].map(|name| below.join(name));
+        let tree = Self { below: below.to_path_buf(), folder, built };
         let files = tracked_files()?;
         if tree.folder.join(".git").is_dir() {
             let known: BTreeSet<&String> = files.iter().collect();
@@ -34,6 +36,11 @@ impl Tree {
         // The repository's own rules are asked of what git knows.
         output_of(Command::new("git").args(["init", "--quiet"]).current_dir(&tree.folder))?;
         Ok(tree)
+    }
+
+    /// Where it is, with all that belongs to it.
+    pub(super) fn folder(&self) -> &Path {
+        &self.below
     }
 
     /// Writes files, each by its name.
@@ -59,13 +66,13 @@ impl Tree {
     }
 
     /// Runs the tests of these, and gives what is printed: that some fail is what is wanted.
-    pub(super) fn test(&self, of: &[&Mutation]) -> Outcome<String> {
+    pub(super) fn test(&self, packages: &[&str], of: &[&Mutation]) -> Outcome<String> {
         let targets = of.iter().map(|one| one.target()).collect::<Outcome<BTreeSet<_>>>()?;
         let filters = of.iter().map(|one| one.filter()).collect::<Outcome<BTreeSet<_>>>()?;
-        let packages = of.iter().map(|one| one.package()).collect::<Outcome<BTreeSet<_>>>()?;
         let mut command = Command::new("cargo");
         command.args(["nextest", "run", "--no-fail-fast", "--retries", "0"]);
-        // No more than these: of a crate far below, all of the workspace would be built again.
+        // No more than these: of a crate far below, all of the workspace would be built again. And always the same ones, for
+        // crates of others are built once for each set of packages that wants features of them.
         command.args(packages.iter().flat_map(|package| ["--package", package]));
         command.args(["--failure-output", "immediate", "--color", "never"]);
         command.args(targets.iter().flat_map(|target| target.arguments()));
@@ -79,10 +86,31 @@ impl Tree {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Outcome {
+/// Writes a file and the folders it is in.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Outcome {
     let failed = |error| format!("`{}`: {error}", path.display());
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
     std::fs::write(path, bytes).map_err(failed)
+}
+
+/// How many of our crates are below each.
+pub(super) fn heights() -> Outcome<BTreeMap<String, usize>> {
+    let metadata = metadata()?;
+    let named = |name: &str| metadata.workspace_packages().into_iter().find(|package| package.name == name);
+    let ours = |package: &cargo_metadata::Package| -> Vec<String> {
+        package.dependencies.iter().filter(|one| one.path.is_some()).map(|one| one.name.to_string()).collect()
+    };
+    let mut heights = BTreeMap::new();
+    for package in metadata.workspace_packages() {
+        let (mut below, mut left) = (BTreeSet::new(), ours(package));
+        while let Some(name) = left.pop() {
+            if let Some(package) = named(&name).filter(|_| below.insert(name.clone())) {
+                left.extend(ours(package));
+            }
+        }
+        heights.insert(package.name.to_string(), below.len());
+    }
+    Ok(heights)
 }

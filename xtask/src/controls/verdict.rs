@@ -13,6 +13,8 @@ pub(super) enum Verdict {
     FallsOtherwise(String),
     /// It passes: nobody would see it.
     Stands,
+    /// It fails with all controls in place too, and so says nothing.
+    FailsAnyway,
     /// It did not run; the end of what was printed instead.
     NotRun(String),
 }
@@ -23,6 +25,17 @@ const ENDS: [&str; 7] = ["PASS", "FAIL", "LEAK", "TIMEOUT", "SIGABRT", "SIGSEGV"
 const SHOWN: usize = 1500;
 
 impl Verdict {
+    /// In a word or two.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Falls => "falls",
+            Self::FallsOtherwise(_) => "FALLS FOR ANOTHER REASON",
+            Self::Stands => "STANDS",
+            Self::FailsAnyway => "FAILS ANYWAY",
+            Self::NotRun(_) => "WAS NOT TRIED",
+        }
+    }
+
     pub(super) fn of(mutation: &Mutation, output: &str) -> Self {
         let Some((end, said)) = found(&mutation.test, output) else { return Self::NotRun(last(output)) };
         match end {
@@ -31,6 +44,11 @@ impl Verdict {
             _ => Self::FallsOtherwise(last(&said)),
         }
     }
+}
+
+/// What a test printed when it failed; of one that did not run, what was printed instead.
+pub(super) fn said(mutation: &Mutation, output: &str) -> String {
+    found(&mutation.test, output).map_or_else(|| output.to_owned(), |(end, said)| format!("{end}\n{said}"))
 }
 
 /// What became of a test, and what it printed.
@@ -59,10 +77,8 @@ fn last(text: &str) -> String {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Falls => f.pad("falls"),
-            Self::FallsOtherwise(said) => writeln!(f, "FALLS FOR ANOTHER REASON: {said}"),
-            Self::Stands => f.pad("STANDS"),
-            Self::NotRun(said) => writeln!(f, "WAS NOT TRIED: {said}"),
+            Self::FallsOtherwise(said) | Self::NotRun(said) => writeln!(f, "{}: {said}", self.word()),
+            Self::Falls | Self::Stands | Self::FailsAnyway => f.pad(self.word()),
         }
     }
 }

@@ -9,8 +9,12 @@ use biopsy_testkit::{Privilege, require_all, require_that};
 use super::*;
 
 fn text(opened: Result<Opened, Refused>) -> String {
+    read(opened.unwrap())
+}
+
+fn read(mut opened: Opened) -> String {
     let mut text = String::new();
-    opened.unwrap().file.read_to_string(&mut text).unwrap();
+    opened.file.read_to_string(&mut text).unwrap();
     text
 }
 
@@ -74,7 +78,8 @@ fn paths_stay_inside_their_root() {
         "folder/../../secret",
         "./opt/./../secret",
     ] {
-        assert_eq!(text(root.open(Path::new(path), Links::Follow)), "inside", "{path}");
+        let opened = root.open(Path::new(path), Links::Follow);
+        assert_eq!(opened.map_err(|error| format!("{path}: {error}")).map(read), Ok("inside".to_owned()));
     }
     assert_eq!(refusal(root.open(Path::new("folder/near"), Links::Refuse)), "`folder` is a link");
 }
