@@ -72,13 +72,14 @@ fn what_is_sealed_to_several_is_opened_by_each_of_them_alone() {
     assert!(matches!(opened(&bytes, &keys[2]), Err(UnsealError::OtherKey { .. })));
 }
 
-/// Counts what is read of it.
+/// Counts what is read of it, and may not be read beyond 32 KiB: without a limit the library takes minutes for the rest.
 struct Counted<'a>(Cursor<&'a [u8]>, &'a std::cell::Cell<usize>);
 
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.0.read(buffer)?;
         self.1.set(self.1.get() + count);
+        assert!(self.1.get() <= 32 << 10, "{} of {} bytes were read", self.1.get(), self.0.get_ref().len());
         Ok(count)
     }
 }
@@ -97,7 +98,7 @@ fn a_header_without_an_end_is_not_read_to_its_end() {
     let opened = SealedFile::of(from, Path::new("test.age"), &Identity::generate());
     assert!(matches!(opened, Err(UnsealError::Damaged { .. })));
     // 16 KiB, and what is read ahead.
-    assert!(read.get() <= 32 << 10, "{} of {} bytes were read", read.get(), endless.len());
+    assert!(read.get() >= 16 << 10, "{} bytes were read", read.get());
 }
 
 #[test]
