@@ -174,7 +174,7 @@ fn broken<'a>(tree: &Tree, batch: &Batch<'a>) -> Outcome<Vec<(&'a Mutation, Verd
             Verdict::Falls | Verdict::FallsOtherwise(_) | Verdict::FailsAnyway => Verdict::FailsAnyway,
         };
         println!("{verdict:>8}  {}  ({})", one.name(), one.test);
-        keep(tree.folder(), one, &verdict::said(one, &output))?;
+        keep(tree.place(), one, &verdict::said(one, &output))?;
         broken.push((*one, verdict));
     }
     Ok(broken)
@@ -192,7 +192,7 @@ fn without<'a>(
     tree.put_back(changed.keys())?;
     let output = output?;
     for one in taken {
-        keep(tree.folder(), one, &verdict::said(one, &output))?;
+        keep(tree.place(), one, &verdict::said(one, &output))?;
     }
     Ok(taken.iter().map(|one| (*one, Verdict::of(one, &output))).collect())
 }

@@ -39,7 +39,7 @@ impl Tree {
     }
 
     /// Where it is, with all that belongs to it.
-    pub(super) fn folder(&self) -> &Path {
+    pub(super) fn place(&self) -> &Path {
         &self.below
     }
 
