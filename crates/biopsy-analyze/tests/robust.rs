@@ -8,7 +8,7 @@ use biopsy_model::capture::Capture;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource, place_name};
 use biopsy_model::timeline::{Sample, StateSlice, Wait, WaitSample, WaitState};
-use biopsy_model::{MonoNanos, Nanos, Tid};
+use biopsy_model::{LookupAddress, MonoNanos, Nanos, Tid};
 use build::{Build, IDLE, IN_LOCK, START, Waiting};
 
 /// A small generator (splitmix64), so that failures repeat.
@@ -200,7 +200,7 @@ fn wild_recordings_do_no_harm() {
                 space: if random.below(2) == 0 { FrameSpace::Kernel } else { FrameSpace::User },
                 module: (random.below(2) == 0)
                     .then(|| biopsy_model::module::ModuleHandle(random.wild(4) as u32)),
-                address: random.next(),
+                address: LookupAddress(random.next()),
             });
             let name = names[random.below(names.len() as u64) as usize].to_owned();
             build.timeline.symbols.push((random.below(2) == 0).then(|| FrameSymbols {

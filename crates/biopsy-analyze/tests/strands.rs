@@ -6,8 +6,7 @@ use biopsy_analyze::dump::strands::{
 };
 use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
 use biopsy_analyze::{Finding, FindingId, Severity, analyze_dump, analyze_image};
-use biopsy_model::Confidence;
-use biopsy_model::Tid;
+use biopsy_model::{Avma, Confidence, Tid};
 use biopsy_runtimes::fuzz::{go_image, python_image, read};
 use biopsy_stacks::image::ImageStacks;
 
@@ -42,7 +41,7 @@ fn at(id: u64, kind: WaitKind, helpers: &[(u64, Confidence)]) -> Strand {
     let mut strand = Strand::new(StrandId(id), StrandKind::Goroutine);
     strand.state = StrandState::Waiting;
     let mut wait = StrandWait::of(kind, "chan send");
-    wait.address = Some(0xc000 + id);
+    wait.address = Some(Avma(0xc000 + id));
     wait.owners = helpers
         .iter()
         .map(|(other, confidence)| Owner {
@@ -145,7 +144,7 @@ fn two_threads_of_python_that_wait_for_each_other_are_named() {
 
 fn waits(kind: WaitKind, owner: Option<(StrandId, Confidence)>) -> StrandWait {
     let mut wait = StrandWait::of(kind, "chan send");
-    wait.address = Some(0x1000);
+    wait.address = Some(Avma(0x1000));
     wait.owners.extend(owner.map(|(id, confidence)| Owner {
         holder: Holder::Strand(id),
         confidence,

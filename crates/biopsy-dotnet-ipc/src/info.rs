@@ -7,8 +7,8 @@ use crate::wire::read_string;
 /// The answer to `ProcessInfo`, in any of its forms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessInfo {
-    /// Its pid as it sees it itself.
-    pub pid: u64,
+    /// Its pid as it sees it itself, which is another one in a container.
+    pub own_pid: u64,
     /// Unique for each start of a runtime.
     pub cookie: [u8; 16],
     /// Command line, as one text. Not redacted.
@@ -32,7 +32,7 @@ pub(crate) fn parse(form: u8, payload: &[u8]) -> Result<ProcessInfo, ReadError> 
         cursor.u32("version of the answer")?;
     }
     let mut info = ProcessInfo {
-        pid: cursor.u64("process id")?,
+        own_pid: cursor.u64("process id")?,
         cookie: cursor.array("runtime cookie")?,
         command_line: read_string(&mut cursor, "command line")?,
         os: read_string(&mut cursor, "operating system")?,
@@ -82,7 +82,7 @@ mod tests {
         let second = parse(2, &payload(2)).unwrap();
         assert_eq!(second.entry_assembly.as_deref(), Some("App"));
         let first = parse(1, &payload(1)).unwrap();
-        assert_eq!((first.pid, first.version), (17, None));
+        assert_eq!((first.own_pid, first.version), (17, None));
         assert!(parse(2, &payload(1)).is_err());
     }
 
@@ -103,7 +103,7 @@ mod tests {
                 assert!(parse(form, &whole[..cut]).is_err(), "form {form}, {cut} bytes");
             }
             let info = parse(form, &whole[..needed]).unwrap();
-            assert_eq!((info.pid, info.command_line.as_str()), (17, "dotnet App.dll"));
+            assert_eq!((info.own_pid, info.command_line.as_str()), (17, "dotnet App.dll"));
             assert_eq!((info.os.as_str(), info.arch.as_str()), ("Linux", "x64"));
             let mut cookie = [0; 16];
             (cookie[0], cookie[8]) = (1, 2);

@@ -78,7 +78,10 @@ fn each_version_says_who_it_is_and_streams_until_it_is_told_to_stop() {
         let info = client.process_info().unwrap();
         let version = runtime.trim_start_matches("net").split('.').next().unwrap().to_owned();
         assert!(info.version.as_deref().unwrap().starts_with(&version), "{runtime}: {info:?}");
-        assert_eq!((info.pid, info.os.as_str(), info.arch.as_str()), (target.pid().into(), "Linux", "x64"));
+        assert_eq!(
+            (info.own_pid, info.os.as_str(), info.arch.as_str()),
+            (target.pid().into(), "Linux", "x64")
+        );
         assert_eq!(info.entry_assembly.as_deref(), Some("holder"));
 
         // The first session of a process leaves threads and files of its own behind: the second one is compared.

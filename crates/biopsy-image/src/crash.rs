@@ -1,6 +1,6 @@
 //! What a process died of.
 
-use biopsy_model::Tid;
+use biopsy_model::{Avma, Tid};
 
 /// What a process died of, whatever system it ran on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,7 +10,7 @@ pub struct Crash {
     /// What happened.
     pub kind: CrashKind,
     /// The address that could not be accessed or executed, where that is what happened.
-    pub address: Option<u64>,
+    pub address: Option<Avma>,
     /// In words: `SIGSEGV`, `EXCEPTION_ACCESS_VIOLATION_READ`.
     pub description: String,
 }

@@ -1,6 +1,6 @@
 //! Threads and their registers.
 
-use biopsy_model::Tid;
+use biopsy_model::{Avma, Tid};
 
 /// The registers in their order, once for the type and for both conversions.
 macro_rules! general_registers {
@@ -120,7 +120,7 @@ pub struct ThreadSignal {
     /// `si_code` (sigaction(2)), where known.
     pub code: Option<i32>,
     /// Address of the fault (`si_addr`), for SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGTRAP, where known.
-    pub address: Option<u64>,
+    pub address: Option<Avma>,
     /// `siginfo_t` as it is (128 bytes), where known.
     pub info: Option<Vec<u8>>,
 }

@@ -7,6 +7,8 @@ use std::ops::Range;
 use biopsy_bytes::Cursor;
 pub use biopsy_model::dump::{CaptureMethod, CoreKind, Reason};
 
+use biopsy_model::Tid;
+
 use crate::{Backing, Mapping, Protection};
 
 /// Owner of the notes.
@@ -76,7 +78,7 @@ pub struct DumpNote {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadNote {
     /// Its id.
-    pub tid: u32,
+    pub tid: Tid,
     /// Whether it has an NT_PRSTATUS.
     pub has_registers: bool,
     /// Its name.
@@ -169,7 +171,7 @@ impl DumpNote {
 pub fn encode_threads(threads: &[ThreadNote]) -> Vec<u8> {
     let mut out = Vec::with_capacity(threads.len().saturating_mul(28));
     for thread in threads {
-        put_u32(&mut out, thread.tid);
+        put_u32(&mut out, thread.tid.0);
         put_u32(&mut out, u32::from(thread.has_registers) | u32::from(thread.name.is_some()) << 1);
         put_text(&mut out, thread.name.as_deref().unwrap_or_default());
     }
@@ -182,7 +184,7 @@ pub fn parse_threads(bytes: &[u8]) -> Vec<ThreadNote> {
     let mut cursor = Cursor::new(bytes);
     let mut threads = Vec::new();
     let mut one = || {
-        let tid = cursor.u32("tid")?;
+        let tid = Tid(cursor.u32("tid")?);
         let flags = cursor.u32("flags")?;
         let name = text(&mut cursor, "name")?;
         let name = (flags & 2 != 0).then(|| name.to_vec());
@@ -421,8 +423,8 @@ mod tests {
     #[test]
     fn threads_mappings_and_ranges_read_back() {
         let threads = vec![
-            ThreadNote { tid: 7, has_registers: true, name: Some(b"a".to_vec()) },
-            ThreadNote { tid: 8, has_registers: false, name: None },
+            ThreadNote { tid: Tid(7), has_registers: true, name: Some(b"a".to_vec()) },
+            ThreadNote { tid: Tid(8), has_registers: false, name: None },
         ];
         assert_eq!(parse_threads(&encode_threads(&threads)), threads);
         let mappings = vec![

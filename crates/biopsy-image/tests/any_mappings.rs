@@ -3,6 +3,7 @@
 
 use biopsy_image::testing::{CoreBuilder, Segment};
 use biopsy_image::{Absence, Backing, GeneralRegisters, Limits, Opened, ReadError, mapping, open_bytes};
+use biopsy_model::Avma;
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
@@ -142,7 +143,7 @@ proptest! {
         let signals: Vec<_> = found.iter().filter_map(|thread| thread.signal.as_ref()).collect();
         prop_assert_eq!(signals.len(), usize::from(fault.is_some()));
         if let (Some(signal), Some((number, code, address))) = (signals.first(), fault) {
-            prop_assert_eq!((signal.number, signal.code, signal.address), (number, Some(code), Some(address)));
+            prop_assert_eq!((signal.number, signal.code, signal.address), (number, Some(code), Some(Avma(address))));
             prop_assert_eq!(opened.crash().and_then(|crash| crash.thread).map(|tid| tid.0), Some(threads[died].0));
         }
         let facts = opened.image.process();

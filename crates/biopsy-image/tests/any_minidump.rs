@@ -3,6 +3,7 @@
 
 use biopsy_image::testing::{MinidumpBuilder, gzip, seekable_zstd, zstd_stream};
 use biopsy_image::{Absence, Backing, CrashKind, Limits, MemoryExt, Opened, ReadError, mapping, open_bytes};
+use biopsy_model::Avma;
 use proptest::prelude::*;
 
 const FIRST: u64 = 0x10_0000;
@@ -279,7 +280,11 @@ fn exceptions_are_told_as_their_system_means_them() {
             let crash = opened.crash();
             assert_eq!(crash.as_ref().map(|crash| crash.kind), kind, "{code:#x}");
             if let Some(crash) = crash {
-                assert_eq!((crash.thread.map(|tid| tid.0), crash.address), (Some(tid), address), "{code:#x}");
+                assert_eq!(
+                    (crash.thread.map(|tid| tid.0), crash.address),
+                    (Some(tid), address.map(Avma)),
+                    "{code:#x}"
+                );
                 assert!(!crash.description.is_empty());
             }
             let threads: Vec<u32> = opened.image.threads().iter().map(|thread| thread.tid.0).collect();

@@ -5,6 +5,7 @@ use biopsy_image::{
     Absence, Backing, CrashKind, DumpKind, GeneralRegisters, Image, Limits, MemoryExt, OpenProblem, Opened,
     ReadError, open_bytes,
 };
+use biopsy_model::Avma;
 
 const PAGE: usize = 4096;
 
@@ -81,11 +82,11 @@ fn threads_come_with_registers_and_the_crashed_one_first() {
     assert_eq!(threads[0].extended, vec![9; 2688], "XSAVE counts, not the FXSAVE area in front of it");
     assert_eq!(threads[1].registers, Some(registers(0x11)));
     let signal = threads[0].signal.as_ref().expect("it died of a signal");
-    assert_eq!((signal.number, signal.code, signal.address), (11, Some(1), Some(0xdead_0000)));
+    assert_eq!((signal.number, signal.code, signal.address), (11, Some(1), Some(Avma(0xdead_0000))));
     assert_eq!(threads[1].signal, None, "the kernel writes the signal into all threads");
     let crash = opened.crash().expect("the process died");
     assert_eq!(crash.kind, CrashKind::Signal { number: 11, code: Some(1) });
-    assert_eq!((crash.description.as_str(), crash.address), ("SIGSEGV", Some(0xdead_0000)));
+    assert_eq!((crash.description.as_str(), crash.address), ("SIGSEGV", Some(Avma(0xdead_0000))));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use biopsy_image::testing::{MinidumpBuilder, gzip, seekable_zstd};
 use biopsy_image::{Absence, Backing, CrashKind, DumpKind, Limits, MemoryExt, Opened, ReadError, open_bytes};
+use biopsy_model::Avma;
 
 fn windows() -> MinidumpBuilder {
     let mut pdb = b"RSDS".to_vec();
@@ -44,7 +45,7 @@ fn a_windows_minidump_has_threads_modules_memory_and_its_exception() {
         assert_eq!(threads[0].signal, None);
         let crash = opened.crash().expect("it crashed");
         assert_eq!(crash.kind, CrashKind::WindowsException { code: 0xc000_0005 });
-        assert_eq!((crash.thread.map(|one| one.0), crash.address), (Some(2), Some(0xdead)));
+        assert_eq!((crash.thread.map(|one| one.0), crash.address), (Some(2), Some(Avma(0xdead))));
         assert!(crash.description.contains("ACCESS_VIOLATION"), "{}", crash.description);
         let modules = image.modules();
         assert_eq!(
@@ -79,7 +80,7 @@ fn a_breakpad_minidump_has_a_signal_build_ids_and_mappings() {
     let image = &*opened.image;
     assert_eq!(opened.crash().map(|crash| crash.kind), Some(CrashKind::Signal { number: 11, code: Some(1) }));
     let signal = image.threads()[0].signal.as_ref().expect("SIGSEGV");
-    assert_eq!((image.threads()[0].tid.0, signal.number, signal.address), (11, 11, Some(0x18)));
+    assert_eq!((image.threads()[0].tid.0, signal.number, signal.address), (11, 11, Some(Avma(0x18))));
     let module = &image.modules()[0];
     assert_eq!((module.is_elf, module.build_id.as_deref()), (true, Some(&[0xab; 20][..])));
     assert_eq!(module.bias, 0, "a program at 4 MiB was linked there");

@@ -14,7 +14,6 @@ use biopsy_dotnet::graph::columns::{self, Column, ColumnSource, ColumnsError};
 use biopsy_dotnet::heap::{self, HeapOptions, Refused};
 use biopsy_dotnet::runtime::{self, LocalFiles, MissingFiles, RuntimeError, find_runtimes_with};
 use biopsy_image::Opened;
-use biopsy_model::Pid;
 use biopsy_model::heap::{HeapFacts, HeapSource};
 use biopsy_model::printable::printable;
 use biopsy_recording::{HeapReadError, Heaps, Limits, Location};
@@ -277,7 +276,7 @@ pub fn of_gcdump(path: &Path) -> Result<Option<Heap>, HeapError> {
     let dump = gcdump::read(&bytes).map_err(|source| HeapError::GcDump { path: path.to_owned(), source })?;
     let warnings = dump.incomplete.map(|error| format!("process, time and tool are not all known: {error}"));
     let facts = HeapFacts {
-        pid: Pid(dump.pid),
+        pid: dump.pid,
         source: HeapSource::Runtime,
         taken_at_unix_seconds: dump.local_unix_seconds.map_or(0.0, |seconds| seconds as f64),
         whole: dump.left_out == 0,

@@ -178,7 +178,7 @@ fn gcdump() -> Vec<u8> {
     let options = WriteOptions {
         garbage: false,
         process_name: "server".to_owned(),
-        pid: 4711,
+        pid: Pid(4711),
         unix_seconds: Some(1_763_720_628),
         tool: "test".to_owned(),
     };

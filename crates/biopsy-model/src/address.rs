@@ -37,6 +37,23 @@ address! {
     Svma
 }
 address! {
+    /// A place in code as frames have it: an [`Svma`] in a module of kind `Elf` or `Vdso`, an [`Avma`] otherwise. What is
+    /// looked up already: for callers it is the return address minus one.
+    LookupAddress
+}
+address! {
     /// Byte offset into a file.
     FileOffset
+}
+
+impl From<Avma> for LookupAddress {
+    fn from(address: Avma) -> Self {
+        Self(address.0)
+    }
+}
+
+impl From<Svma> for LookupAddress {
+    fn from(address: Svma) -> Self {
+        Self(address.0)
+    }
 }

@@ -40,7 +40,7 @@ pub mod time;
 pub mod timeline;
 mod words;
 
-pub use address::{Avma, FileOffset, Svma};
+pub use address::{Avma, FileOffset, LookupAddress, Svma};
 pub use confidence::Confidence;
 pub use ids::{BootId, Pid, ProcessKey, Tid};
 pub use severity::Severity;

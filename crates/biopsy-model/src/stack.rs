@@ -1,5 +1,6 @@
 //! Frames, and stacks interned as a tree: a stack is its innermost frame and the stack of its caller.
 
+use crate::LookupAddress;
 use crate::module::ModuleHandle;
 
 /// Index into the timeline's frame table: valid only for the table that made it.
@@ -28,7 +29,7 @@ pub struct Frame {
     pub module: Option<ModuleHandle>,
     /// With a module of kind `Elf` or `Vdso`: the stated address (`Svma`) in that file. Otherwise the actual
     /// address. Already the *lookup* address: for callers it is the return address minus one.
-    pub address: u64,
+    pub address: LookupAddress,
 }
 
 /// One node of the tree of stacks.

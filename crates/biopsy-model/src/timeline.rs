@@ -405,6 +405,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LookupAddress;
     use crate::stack::{Frame, FrameSpace, StackNode};
 
     fn timeline(callers: &[Option<u32>]) -> Timeline {
@@ -479,7 +480,7 @@ mod tests {
         let frame = |module: Option<u32>| Frame {
             space: FrameSpace::User,
             module: module.map(ModuleHandle),
-            address: 1,
+            address: LookupAddress(1),
         };
         let timeline = Timeline { frames: vec![frame(None), frame(Some(7))], ..Timeline::default() };
         for handle in 0..3 {

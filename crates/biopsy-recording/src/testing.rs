@@ -11,7 +11,9 @@ use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{
     Sample, StateSlice, ThreadLife, Timeline, TimelineEvent, TraceSettings, Wait, WaitSample, WaitState,
 };
-use biopsy_model::{Avma, BootId, ClockPair, FileOffset, MonoNanos, Nanos, Pid, ProcessKey, Tid};
+use biopsy_model::{
+    Avma, BootId, ClockPair, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, ProcessKey, Tid,
+};
 
 use crate::RecordingFolder;
 
@@ -99,7 +101,7 @@ pub(crate) fn sample_capture() -> Capture {
 /// One of each.
 fn sample_timeline() -> Timeline {
     let (pid, tid) = (Pid(4711), Tid(4712));
-    let frame = |space, module, address| Frame { space, module, address };
+    let frame = |space, module, address| Frame { space, module, address: LookupAddress(address) };
     let function =
         |name: &str, line| Function { name: name.to_owned(), file: Some("sql/lock.cc".to_owned()), line };
     Timeline {

@@ -4,7 +4,7 @@
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::timeline::{Sample, StateSlice, TimelineEvent, Wait, WaitState};
-use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{LookupAddress, MonoNanos, Nanos, Pid, Tid};
 use biopsy_recording::timeline::{Ring, RingLimits};
 
 const SECOND: u64 = 1_000_000_000;
@@ -35,7 +35,11 @@ impl Server {
         if number.is_multiple_of(NEW_EVERY) || self.stacks == 0 {
             for depth in 0..5 {
                 let address = self.now.wrapping_mul(31).wrapping_add(number * 8 + depth);
-                self.push(&TimelineEvent::Frame(Frame { space: FrameSpace::User, module: None, address }));
+                self.push(&TimelineEvent::Frame(Frame {
+                    space: FrameSpace::User,
+                    module: None,
+                    address: LookupAddress(address),
+                }));
                 let caller = (depth > 0).then(|| StackHandle(self.stacks - 1));
                 self.push(&TimelineEvent::Stack(StackNode { caller, frame: FrameHandle(self.stacks) }));
                 self.stacks += 1;

@@ -3,7 +3,7 @@
 use biopsy_analyze::dump::{DumpFacts, DumpThread, FrameRow, StackGroup};
 use biopsy_analyze::{Diagnosis, Whose, analyze_image};
 use biopsy_model::stack::StackEnd;
-use biopsy_model::{Avma, Tid};
+use biopsy_model::{Avma, Svma, Tid};
 use biopsy_report::{StacksOptions, render_json, render_stacks};
 use biopsy_stacks::unwind::FoundBy;
 
@@ -77,7 +77,7 @@ fn native_frames_of_a_language_are_shown_where_they_are_asked_for() {
         managed: false,
         whose,
         module: module.to_owned(),
-        offset: 0,
+        offset: Svma(0),
         start: None,
         address: Avma(0),
         source: None,

@@ -1,6 +1,6 @@
 //! What a strand waits for, and who has it.
 
-use biopsy_model::{MonoNanos, Tid};
+use biopsy_model::{Avma, MonoNanos, Tid};
 
 use crate::{Confidence, StrandId};
 
@@ -10,9 +10,9 @@ pub struct StrandWait {
     /// What kind of thing.
     pub kind: WaitKind,
     /// Address of the thing: what those who wait for the same have in common.
-    pub address: Option<u64>,
+    pub address: Option<Avma>,
     /// For a wait for any of several things (`select`): the others. It is stuck only if all are.
-    pub others: Vec<u64>,
+    pub others: Vec<Avma>,
     /// Type of the thing, where the language knows one.
     pub object: Option<String>,
     /// The descriptor, where it is input or output.

@@ -1,5 +1,6 @@
 //! Small images that are made by hand: read as they are, and with what a hostile core would have in them.
 
+use biopsy_model::Avma;
 use biopsy_runtimes::fuzz::{MadeImage, fuzz_strands, go_image, python_image, read};
 use biopsy_runtimes::{Confidence, Holder, RuntimeStrands, Strand, StrandId, StrandState, WaitKind};
 
@@ -30,7 +31,7 @@ fn goroutines_of_each_version_are_read() {
             ["runtime.gopark:11", "runtime.chanrecv:14", "main.(*relay[...]).run:15", "runtime.goexit:10"]
         );
         let wait = relay.wait.as_ref().expect("it waits");
-        assert_eq!((wait.kind, wait.address), (WaitKind::ChannelReceive, Some(0xc0_0000_7200)));
+        assert_eq!((wait.kind, wait.address), (WaitKind::ChannelReceive, Some(Avma(0xc0_0000_7200))));
         for (waiter, holder) in [(2, 3), (3, 2)] {
             let wait =
                 runtime.strand(StrandId(waiter)).and_then(|strand| strand.wait.as_ref()).expect("it waits");

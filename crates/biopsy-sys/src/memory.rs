@@ -2,7 +2,7 @@
 
 use std::io;
 
-use biopsy_model::Tid;
+use biopsy_model::{Avma, Tid};
 
 use crate::check;
 
@@ -14,10 +14,10 @@ use crate::check;
 ///
 /// # Errors
 /// EPERM without the right to trace the process, ESRCH when it is gone, EFAULT when `address` is not mapped.
-pub fn read(of: impl Into<Tid>, address: u64, out: &mut [u8]) -> io::Result<usize> {
+pub fn read(of: impl Into<Tid>, address: Avma, out: &mut [u8]) -> io::Result<usize> {
     crate::fault::check("process_vm_readv")?;
     let pid = libc::pid_t::try_from(of.into().0).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
-    let address = usize::try_from(address).map_err(|_| io::Error::from_raw_os_error(libc::EFAULT))?;
+    let address = usize::try_from(address.0).map_err(|_| io::Error::from_raw_os_error(libc::EFAULT))?;
     let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
     let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: out.len() };
     // SAFETY: `local` describes `out`, exclusively borrowed for the call; `remote` is an address in another address
@@ -32,10 +32,10 @@ pub fn read(of: impl Into<Tid>, address: u64, out: &mut [u8]) -> io::Result<usiz
 /// # Errors
 /// EPERM without the right to trace the process, ESRCH when it is gone, EFAULT when a part is not mapped or not
 /// writable: then a part may have been written.
-pub fn write(of: impl Into<Tid>, address: u64, bytes: &[u8]) -> io::Result<()> {
+pub fn write(of: impl Into<Tid>, address: Avma, bytes: &[u8]) -> io::Result<()> {
     crate::fault::check("process_vm_writev")?;
     let pid = libc::pid_t::try_from(of.into().0).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
-    let address = usize::try_from(address).map_err(|_| io::Error::from_raw_os_error(libc::EFAULT))?;
+    let address = usize::try_from(address.0).map_err(|_| io::Error::from_raw_os_error(libc::EFAULT))?;
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: bytes.len() };
     // SAFETY: `local` describes `bytes`, which the kernel only reads; `remote` is an address in another address space that
@@ -58,11 +58,11 @@ mod tests {
     fn reads_own_memory_and_refuses_unmapped() {
         let text = *b"patient";
         let mut out = [0; 7];
-        let address = text.as_ptr().expose_provenance() as u64;
+        let address = Avma(text.as_ptr().expose_provenance() as u64);
         assert_eq!(read(Tid(std::process::id()), address, &mut out).unwrap(), 7);
         assert_eq!(out, text);
         assert_eq!(
-            read(Tid(std::process::id()), 8, &mut out).unwrap_err().raw_os_error(),
+            read(Tid(std::process::id()), Avma(8), &mut out).unwrap_err().raw_os_error(),
             Some(libc::EFAULT)
         );
     }

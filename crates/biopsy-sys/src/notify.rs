@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::check;
+use biopsy_model::Tid;
 
 /// `AUDIT_ARCH_X86_64`.
 const X86_64: u32 = 0xc000_003e;
@@ -21,7 +22,7 @@ pub struct Listener(OwnedFd);
 pub struct Call {
     id: u64,
     /// The thread that makes it; 0 when it lies outside of our pid namespace.
-    pub tid: u32,
+    pub tid: Tid,
     /// Which call.
     pub number: i64,
     /// Its arguments.
@@ -99,7 +100,7 @@ impl Listener {
         match check(ret.into()) {
             Ok(_) => Ok(Some(Call {
                 id: call.id,
-                tid: call.pid,
+                tid: Tid(call.pid),
                 number: call.data.nr.into(),
                 arguments: call.data.args,
             })),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_image::write::module_ranges;
 use biopsy_image::{Absence, Image, MemoryExt, ReadError};
-use biopsy_model::{Pid, ProcessKey, Tid};
+use biopsy_model::{Avma, Pid, ProcessKey, Tid};
 use biopsy_target::freeze::{
     FreezeError, FreezeOptions, FreezePlan, FrozenProcess, Method, collapse, freeze, plan,
 };
@@ -48,7 +48,7 @@ fn assert_whole(image: &FrozenProcess, pid: u32) {
             while at < run.end {
                 let length = usize::try_from(run.end - at).unwrap().min(ours.len());
                 image.read_exact(at, &mut ours[..length]).unwrap();
-                let read = biopsy_sys::memory::read(Tid(pid), at, &mut its[..length]).unwrap();
+                let read = biopsy_sys::memory::read(Tid(pid), Avma(at), &mut its[..length]).unwrap();
                 assert_eq!(read, length);
                 let pairs = ours[..length].iter().zip(&its[..length]).zip(at..);
                 different

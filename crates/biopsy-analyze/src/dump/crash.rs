@@ -1,7 +1,7 @@
 //! What a process died of.
 
 use biopsy_image::{CrashKind, GeneralRegisters, Image, Mapping, MemoryExt, mapping};
-use biopsy_model::Tid;
+use biopsy_model::{Avma, Tid};
 use biopsy_stacks::image::{Frame, ImageStacks, ThreadStack};
 
 use super::crash_reasons;
@@ -39,7 +39,7 @@ pub struct Crash {
     /// The process that sent it, when it was sent.
     pub sender: Option<u32>,
     /// The address that was accessed, by the kernel or by the instruction.
-    pub address: Option<u64>,
+    pub address: Option<Avma>,
     /// What kind of address that is.
     pub address_kind: Option<AddressKind>,
     /// How it was accessed.
@@ -168,13 +168,13 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     let frames = stack.map_or(&[][..], |stack| handled::frames_of_crash(image, stack));
     let has_code = !bytes.is_empty();
     let fault = Fault { image, registers, frames, has_code, decoded: decoded.as_ref(), number };
-    let told = handled.as_ref().map_or(signal.address, |first| Some(first.address));
+    let told = handled.as_ref().map_or(signal.address, |first| Some(Avma(first.address)));
     let reported = told.filter(|address| match code {
         Some(_) => signal::has_address(number, code),
         // Without a code it may have been sent, and then the address is none: the instruction tells.
-        None => fault.touches(*address),
+        None => fault.touches(address.0),
     });
-    let (address, access) = fault.address(reported, code);
+    let (address, access) = fault.address(reported.map(|address| address.0), code);
     let address_kind = address.map(|address| fault.classify(address, access));
     let overflown = matches!(address_kind, Some(AddressKind::StackOverflow { .. }));
     let place = stack.and_then(|stack| place_of(image, stacks, stack, facts, overflown));
@@ -188,7 +188,7 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         code: code.map(|code| (code, signal::code_words(number, code))),
         sender: signal::sender(signal.info.as_deref(), code).filter(|pid| *pid != image.process().pid.0),
         address_kind,
-        address,
+        address: address.map(Avma),
         access,
         place,
         reason: stack
@@ -220,7 +220,7 @@ fn foreign(
     let has_code = stack.is_some_and(|stack| !stack.code.is_empty());
     let registers = thread.registers.as_ref();
     let fault = Fault { image, registers, frames, has_code, decoded: decoded.as_ref(), number: 11 };
-    let (address, access) = fault.address(reported.address, Some(1));
+    let (address, access) = fault.address(reported.address.map(|address| address.0), Some(1));
     let address = reported.address.and(address);
     let place = stack.and_then(|stack| place_of(image, stacks, stack, facts, false));
     Some(Crash {
@@ -236,7 +236,7 @@ fn foreign(
         code: None,
         sender: None,
         address_kind: address.map(|address| fault.classify(address, access)),
-        address,
+        address: address.map(Avma),
         access,
         instruction: decoded,
         place,
@@ -292,12 +292,12 @@ impl Fault<'_> {
                 let to = operands
                     .first()
                     .filter(|_| returns)
-                    .and_then(|top| self.image.read_u64(top.address).ok());
+                    .and_then(|top| self.image.read_u64(top.address.0).ok());
                 if let Some(to) = to.filter(|to| !canonical(*to)) {
                     return (Some(to), Some(Access::Execute));
                 }
-                let odd = operands.iter().find(|operand| !canonical(operand.address));
-                (odd.map(|operand| operand.address), odd.map(|operand| operand.access))
+                let odd = operands.iter().find(|operand| !canonical(operand.address.0));
+                (odd.map(|operand| operand.address.0), odd.map(|operand| operand.access))
             }
             None => (None, None),
         }
@@ -305,7 +305,7 @@ impl Fault<'_> {
 
     fn classify(&self, address: u64, access: Option<Access>) -> AddressKind {
         let base = self.decoded.and_then(|decoded| {
-            let operand = decoded.operands.iter().find(|operand| operand.address == address)?;
+            let operand = decoded.operands.iter().find(|operand| operand.address == Avma(address))?;
             operand.base.as_ref().map(|(_, value)| *value)
         });
         for value in [Some(address), base].into_iter().flatten() {
@@ -371,7 +371,7 @@ impl Fault<'_> {
 }
 
 fn is_in(operand: &instruction::Operand, address: u64) -> bool {
-    address.wrapping_sub(operand.address) < u64::from(operand.bytes.max(1))
+    address.wrapping_sub(operand.address.0) < u64::from(operand.bytes.max(1))
 }
 
 /// Bits 47 to 63 are equal.

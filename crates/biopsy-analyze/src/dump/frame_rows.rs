@@ -1,8 +1,8 @@
 //! Rows of a stack, as a report shows them.
 
-use biopsy_model::Avma;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::symbol::{Function, place_name};
+use biopsy_model::{Avma, Svma};
 use biopsy_stacks::image::{Frame, ImageStacks};
 use biopsy_stacks::unwind::FoundBy;
 
@@ -22,9 +22,9 @@ pub struct FrameRow {
     /// Name of the module; empty when the address is in none.
     pub module: String,
     /// Address in the module, as its file states it.
-    pub offset: u64,
+    pub offset: Svma,
     /// Where the function begins in the file, where unwind information knows it.
-    pub start: Option<u64>,
+    pub start: Option<Svma>,
     /// Address in the process.
     pub address: Avma,
     /// Source file and line.
@@ -70,7 +70,7 @@ impl FrameRow {
         match &self.function {
             Some(name) => name.clone(),
             None if self.module.is_empty() => format!("{:#x}", self.address.0),
-            None => place_name(&self.module, self.start.unwrap_or(self.offset)),
+            None => place_name(&self.module, self.start.unwrap_or(self.offset).0),
         }
     }
 }
@@ -117,8 +117,8 @@ pub(super) fn rows(stacks: &ImageStacks, frames: &[Frame]) -> Vec<FrameRow> {
                 (None, None) => Whose::Plumbing,
             },
             module: module.to_owned(),
-            offset: place.offset,
-            start: place.function_start,
+            offset: Svma(place.offset),
+            start: place.function_start.map(Svma),
             address: place.address,
             source: function.and_then(|function| Some((function.file.clone()?, function.line))),
             found: frame.found,

@@ -212,7 +212,7 @@ fn cut(mut rows: Vec<FrameRow>) -> Vec<FrameRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use biopsy_model::Avma;
+    use biopsy_model::{Avma, Svma};
     use biopsy_stacks::unwind::FoundBy;
 
     fn row(name: &str) -> FrameRow {
@@ -222,7 +222,7 @@ mod tests {
             managed: false,
             whose: crate::whose::Whose::Program,
             module: "m".to_owned(),
-            offset: 0,
+            offset: Svma(0),
             start: None,
             address: Avma(0),
             source: None,

@@ -1,6 +1,7 @@
 //! The instruction that failed, decoded.
 
 use biopsy_image::GeneralRegisters;
+use biopsy_model::Avma;
 use iced_x86::{
     Decoder, DecoderOptions, Formatter, Instruction as Decoded, InstructionInfoFactory, IntelFormatter,
     MemorySize, OpAccess, Register, UsedMemory,
@@ -42,7 +43,7 @@ pub struct Instruction {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Operand {
     /// The address, by the registers of the thread.
-    pub address: u64,
+    pub address: Avma,
     /// Bytes; zero when the instruction only names the address.
     pub bytes: u32,
     /// How.
@@ -92,7 +93,7 @@ fn operand(decoded: &Decoded, memory: &UsedMemory, registers: &GeneralRegisters)
         if memory.memory_size() == MemorySize::Unknown { 0 } else { memory.memory_size().size() as u32 };
     let base = named.map(|value| (format!("{base:?}").to_ascii_lowercase(), value));
     let _ = decoded;
-    Some(Operand { address, bytes, access, base, displacement: memory.displacement() })
+    Some(Operand { address: Avma(address), bytes, access, base, displacement: memory.displacement() })
 }
 
 fn value(register: Register, registers: &GeneralRegisters) -> Option<u64> {
@@ -133,11 +134,11 @@ mod tests {
         let read = decode(&[0x48, 0x8b, 0x48, 0x18], &registers).unwrap();
         assert_eq!(read.text, "mov rcx, [rax+0x18]");
         let operand = &read.operands[0];
-        assert_eq!((operand.address, operand.bytes, operand.access), (0x18, 8, Access::Read));
+        assert_eq!((operand.address, operand.bytes, operand.access), (Avma(0x18), 8, Access::Read));
         assert_eq!(operand.base, Some(("rax".to_owned(), 0)));
         // mov byte ptr [rbx], 1
         let write = decode(&[0xc6, 0x03, 0x01], &registers).unwrap();
-        assert_eq!((write.operands[0].address, write.operands[0].access), (0x10, Access::Write));
+        assert_eq!((write.operands[0].address, write.operands[0].access), (Avma(0x10), Access::Write));
     }
 
     #[test]

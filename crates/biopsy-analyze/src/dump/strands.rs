@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use biopsy_dotnet::runtime::{LocalFiles, MissingFiles as _};
 use biopsy_image::Image;
-use biopsy_model::{Confidence, Tid};
+use biopsy_model::{Avma, Confidence, Tid};
 pub use biopsy_runtimes::{
     Holder, InterpreterLock, Owner, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId, StrandKind,
     StrandState, StrandWait, WaitKind,
@@ -297,7 +297,10 @@ pub(super) fn waits(facts: &DumpFacts<'_>) -> Vec<(Tid, LockWait)> {
                 Holder::Thread(tid) => Some(tid),
             });
             // The end of a thread has no address of its own.
-            let Some(lock) = wait.address.or(owner.map(|owner| owner.0.into())) else { continue };
+            let Some(lock) = wait.address.map(|address| address.0).or(owner.map(|owner| owner.0.into()))
+            else {
+                continue;
+            };
             let object = wait.object.clone();
             let proof = best.map_or_else(|| wait.reason.clone(), |owner| owner.proof.clone());
             let holder = owner.zip(best).map(|(thread, best)| locks::Holder {
@@ -362,7 +365,7 @@ pub(super) fn add_to(threads: &mut [DumpThread], runtimes: &[StrandRuntime]) {
                 continue;
             };
             let holder = runtime.owners(strand).find_map(|(holder, _)| holder.tid);
-            if let (Some(lock), Some(holder)) =
+            if let (Some(Avma(lock)), Some(holder)) =
                 (wait.address, holder.filter(|holder| blocked.contains(holder)))
             {
                 thread.lock = Some(LockWait {

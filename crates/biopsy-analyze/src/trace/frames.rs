@@ -101,7 +101,7 @@ impl FrameTable {
             self.of_frames.push(id);
         }
         if !any {
-            let name = place_name(file, frame.address);
+            let name = place_name(file, frame.address.0);
             let id = self.intern(kind, file, &name, false);
             self.belongs_to(id, code.whose());
             self.of_frames.push(id);

@@ -15,7 +15,9 @@ use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{
     Sample, StateSlice, ThreadLife, Timeline, TraceSettings, Wait, WaitSample, WaitState,
 };
-use biopsy_model::{Avma, BootId, ClockPair, FileOffset, MonoNanos, Nanos, Pid, ProcessKey, Tid};
+use biopsy_model::{
+    Avma, BootId, ClockPair, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, ProcessKey, Tid,
+};
 use std::collections::HashMap;
 
 pub const START: u64 = 1_000_000_000_000;
@@ -161,7 +163,7 @@ impl Build {
         self.timeline.frames.push(Frame {
             space,
             module: Some(module),
-            address: u64::from(handle.0) * 16 + 0x1000,
+            address: LookupAddress(u64::from(handle.0) * 16 + 0x1000),
         });
         // `module!` alone is a frame without a name; `a<b` is `a` inlined into `b`.
         self.timeline.symbols.push((!name.is_empty()).then(|| {

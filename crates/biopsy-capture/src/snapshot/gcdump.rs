@@ -53,7 +53,7 @@ pub fn gcdump_options(facts: &HeapFacts, name: &str) -> WriteOptions {
     WriteOptions {
         garbage: false,
         process_name: name.to_owned(),
-        pid: facts.pid.0,
+        pid: facts.pid,
         unix_seconds,
         tool: format!("biopsy {}", env!("CARGO_PKG_VERSION")),
     }

@@ -1,7 +1,7 @@
 //! Reading a `.gcdump`.
 
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
-use biopsy_model::Avma;
+use biopsy_model::{Avma, Pid};
 
 use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, PSEUDO, TICKS_OF_1970, TICKS_PER_SECOND, UNDEFINED, tag};
 use crate::graph::{Graph, GraphBuilder, HeapType, Node, Root, RootKind, mark};
@@ -14,7 +14,7 @@ pub struct GcDump {
     /// Name of the process.
     pub process_name: String,
     /// Its pid.
-    pub pid: u32,
+    pub pid: Pid,
     /// When it was collected, seconds since 1970 as the clock of that machine showed them: the zone is not reported.
     pub local_unix_seconds: Option<i64>,
     /// The program that wrote it.
@@ -141,7 +141,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
 #[derive(Default)]
 struct Trailer {
     process_name: String,
-    pid: u32,
+    pid: Pid,
     local_unix_seconds: Option<i64>,
     tool: String,
 }
@@ -195,7 +195,7 @@ impl Trailer {
         self.local_unix_seconds = (ticks > 0).then(|| (ticks - TICKS_OF_1970).div_euclid(TICKS_PER_SECOND));
         string(cursor, "machine")?;
         self.process_name = string(cursor, "process")?;
-        self.pid = cursor.u32("pid")?;
+        self.pid = Pid(cursor.u32("pid")?);
         cursor.skip("sizes", 16)
     }
 }

@@ -1,7 +1,7 @@
 //! What is written reads back the same, and no bytes do harm.
 
 use biopsy_bytes::Cursor;
-use biopsy_model::Avma;
+use biopsy_model::{Avma, Pid};
 use proptest::prelude::*;
 
 use super::*;
@@ -45,13 +45,13 @@ fn what_was_written_is_read() {
         let options = WriteOptions {
             garbage,
             process_name: "holder".to_owned(),
-            pid: 7,
+            pid: Pid(7),
             tool: "biopsy".to_owned(),
             ..WriteOptions::default()
         };
         let written = write(&graph, &options, &mut bytes).unwrap();
         let dump = read(&bytes).unwrap();
-        assert_eq!((dump.process_name.as_str(), dump.pid, dump.tool.as_str()), ("holder", 7, "biopsy"));
+        assert_eq!((dump.process_name.as_str(), dump.pid, dump.tool.as_str()), ("holder", Pid(7), "biopsy"));
         assert_eq!(dump.graph.len() as u64, written);
         assert_eq!(dump.graph.find(Avma(0x3000)).is_some(), garbage);
         let one = dump.graph.find(Avma(0x1000)).unwrap();
@@ -203,7 +203,7 @@ fn what_stands_behind_the_graph_is_read_in_every_version() {
         let dump = read(&with_trailer(version, &trailer)).expect("the graph is there");
         assert_eq!(dump.graph.len(), 1);
         assert_eq!(
-            (dump.pid, dump.tool.as_str(), dump.incomplete.is_none()),
+            (dump.pid.0, dump.tool.as_str(), dump.incomplete.is_none()),
             (pid, tool, is_whole),
             "{version}"
         );

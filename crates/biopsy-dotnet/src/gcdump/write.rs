@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use biopsy_model::Pid;
+
 use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, TICKS_OF_1970, TICKS_PER_SECOND, UNDEFINED, tag};
 use crate::graph::{Graph, NO_OBJECT, ObjectIndex, RootKind};
 
@@ -13,7 +15,7 @@ pub struct WriteOptions {
     /// Name of the process.
     pub process_name: String,
     /// Its pid.
-    pub pid: u32,
+    pub pid: Pid,
     /// When the snapshot was taken, seconds since 1970; `None`: not known, which is written as .NET's first moment.
     pub unix_seconds: Option<i64>,
     /// The program that writes, with its version.
@@ -131,7 +133,7 @@ fn trailer(out: &mut Out<impl Write>, options: &WriteOptions) -> io::Result<()> 
     // The name of the machine is nobody's business.
     out.string("")?;
     out.string(&options.process_name)?;
-    out.i32(options.pid as i32)?;
+    out.i32(options.pid.0.cast_signed())?;
     out.i64(0)?;
     out.i64(0)?;
     out.i32(0)?;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use biopsy_model::Avma;
 use serde_json::Value;
 
 use super::json;
@@ -117,7 +118,7 @@ impl LayoutFiles {
     pub fn layout(
         &self,
         file: &LayoutFile,
-        addresses: &[u64],
+        addresses: &[Avma],
         table_bytes: u64,
     ) -> Result<Layout, LayoutError> {
         let mut layout = Layout::default();
@@ -144,7 +145,7 @@ impl LayoutFiles {
         &self,
         file: &LayoutFile,
         root: &serde_json::Map<String, Value>,
-        addresses: &[u64],
+        addresses: &[Avma],
         table_bytes: u64,
         layout: &mut Layout,
     ) -> Result<(), LayoutError> {

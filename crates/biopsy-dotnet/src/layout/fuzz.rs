@@ -1,10 +1,12 @@
 //! Entry points for fuzzing: arbitrary bytes as a descriptor and as a layout file. Any panic and any unbounded memory is a bug.
 
+use biopsy_model::Avma;
+
 use super::{LayoutFiles, json};
 
 /// Reads the bytes as a descriptor, and as a layout file that is used.
 pub fn fuzz_layout(bytes: &[u8]) {
-    let addresses = [0x1000, 0x2000, u64::MAX];
+    let addresses = [0x1000, 0x2000, u64::MAX].map(Avma);
     if let Ok(parsed) = json::parse("fuzz", bytes, &addresses) {
         let mut whole = parsed.layout.clone();
         whole.fill_from(&parsed.layout);

@@ -11,6 +11,7 @@
 //! A number in brackets is an index into the table of addresses beside the JSON. Only what is used is kept; keys that are not
 //! known are skipped.
 
+use biopsy_model::Avma;
 use serde_json::{Map, Value};
 
 use super::table::{Global, TypeLayout};
@@ -35,7 +36,7 @@ pub(crate) struct Parsed {
 }
 
 /// Parses a descriptor or layout file. `label` is for errors, `addresses` is the table that indices are into.
-pub(crate) fn parse(label: &str, json: &[u8], addresses: &[u64]) -> Result<Parsed, LayoutError> {
+pub(crate) fn parse(label: &str, json: &[u8], addresses: &[Avma]) -> Result<Parsed, LayoutError> {
     let malformed = |what: &str| LayoutError::Malformed { label: label.to_string(), what: what.to_string() };
     if json.len() > JSON_BYTES {
         return Err(LayoutError::TooMuch { label: label.to_string(), what: "bytes", limit: JSON_BYTES });
@@ -69,7 +70,7 @@ pub(crate) fn parse(label: &str, json: &[u8], addresses: &[u64]) -> Result<Parse
 }
 
 /// Adds globals, those of a variant of a layout file for example.
-pub(crate) fn read_globals(globals: &Map<String, Value>, addresses: &[u64], layout: &mut Layout) {
+pub(crate) fn read_globals(globals: &Map<String, Value>, addresses: &[Avma], layout: &mut Layout) {
     for (name, value) in globals {
         if let Some(value) = global(value, addresses) {
             layout.globals.insert(name.as_str().into(), value);
@@ -134,7 +135,7 @@ fn offset(place: &Value) -> Option<u32> {
 }
 
 /// `VALUE` or `[VALUE, "type"]`, where `VALUE` is a number, a text, or `[INDEX]`.
-fn global(value: &Value, addresses: &[u64]) -> Option<Global> {
+fn global(value: &Value, addresses: &[Avma]) -> Option<Global> {
     let Value::Array(items) = value else { return constant(value) };
     match (items.as_slice(), items.first()?) {
         ([_, _], Value::Array(index)) => by_index(index, addresses),
@@ -148,9 +149,9 @@ fn global(value: &Value, addresses: &[u64]) -> Option<Global> {
     }
 }
 
-fn by_index(index: &[Value], addresses: &[u64]) -> Option<Global> {
+fn by_index(index: &[Value], addresses: &[Avma]) -> Option<Global> {
     let index = usize::try_from(number(index.first()?)?).ok()?;
-    addresses.get(index).copied().map(Global::Address)
+    addresses.get(index).map(|address| Global::Address(address.0))
 }
 
 fn constant(value: &Value) -> Option<Global> {

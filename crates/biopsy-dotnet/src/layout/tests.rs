@@ -1,11 +1,14 @@
 //! Descriptors as 9, 10 and 11 write them, layout files, and a version that nobody has met.
 
+use biopsy_model::Avma;
+
 use super::{Global, Layout, LayoutError, LayoutFiles, json};
 
 const RID: &str = "linux-x64";
 
 fn parsed(text: &str, addresses: &[u64]) -> json::Parsed {
-    json::parse("test", text.as_bytes(), addresses).expect("it parses")
+    let addresses: Vec<_> = addresses.iter().copied().map(Avma).collect();
+    json::parse("test", text.as_bytes(), &addresses).expect("it parses")
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn all_files_that_are_built_in_are_read() {
     for (major, sizes) in [(8, &[1240, 1256][..]), (9, &[1032]), (10, &[1032])] {
         let file = files.find(major, 0, RID).expect("a file for this version");
         for &size in sizes {
-            let layout = files.layout(file, &[0x1000; 157], size).expect("it is a layout");
+            let layout = files.layout(file, &[Avma(0x1000); 157], size).expect("it is a layout");
             assert!(layout.field("GcDacVars", "GenerationSize").is_ok(), "{major}");
             assert!(layout.field("RangeSection", "HeapList").is_ok(), "{major}");
         }
@@ -67,7 +70,7 @@ fn all_files_that_are_built_in_are_read() {
 fn variants_of_a_version_are_told_apart_by_the_size_of_the_table() {
     let files = LayoutFiles::built_in();
     let file = files.find(8, 0, RID).expect("a file for 8.0");
-    let table: Vec<u64> = (0..157).map(|slot| 0x10_0000 + slot).collect();
+    let table: Vec<_> = (0..157).map(|slot| Avma(0x10_0000 + slot)).collect();
     let slot = |size| files.layout(file, &table, size).expect("a layout").global("SyncTableEntries");
     assert_eq!(slot(1240), Ok(0x10_0000 + 79));
     assert_eq!(slot(1256), Ok(0x10_0000 + 80));
@@ -88,7 +91,7 @@ fn a_new_runtime_is_a_new_file() {
         "variants":[{"dacTableBytes":24,"globals":{"SyncTableEntries":[[1],"pointer"]},"types":{"Thread":{"Id":28}}}]}"#;
     let files = files.with("coreclr-12.0", json).expect("a layout file");
     let file = files.find(12, 0, RID).expect("the new one");
-    let layout = files.layout(file, &[0x10, 0x20, 0x30], 24).expect("a layout");
+    let layout = files.layout(file, &[0x10, 0x20, 0x30].map(Avma), 24).expect("a layout");
     assert_eq!(layout.global("ThreadStore"), Ok(0x30));
     assert_eq!(layout.global("SyncTableEntries"), Ok(0x20));
     // Its own word counts, the variant's most; what it does not say comes from what it builds upon.

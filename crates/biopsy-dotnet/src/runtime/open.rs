@@ -19,7 +19,7 @@ pub(super) fn layout(
     memory: &Memory<'_>,
     found: &FoundRuntime,
     options: &Options,
-) -> Result<(Layout, Vec<u64>), RuntimeError> {
+) -> Result<(Layout, Vec<Avma>), RuntimeError> {
     let table = match found.dac_table {
         Some((address, bytes)) => read_addresses(memory, address.0, bytes / 8)?,
         None => Vec::new(),
@@ -53,22 +53,22 @@ pub(super) fn layout(
 
 /// `SyncBlockCache::s_pSyncBlockCache` follows `g_pSyncTable` in `g_dacTable` (`dacvars.h`) of every version, and no descriptor
 /// has it.
-fn beside(layout: &mut Layout, table: &[u64]) {
+fn beside(layout: &mut Layout, table: &[Avma]) {
     if layout.find_global("SyncBlockCache").is_some() {
         return;
     }
     let Some(sync_table) = layout.find_global("SyncTableEntries") else { return };
-    let slot = table.iter().position(|&address| address == sync_table);
+    let slot = table.iter().position(|address| address.0 == sync_table);
     if let Some(&next) = slot.and_then(|slot| table.get(slot + 1)) {
-        layout.globals.insert("SyncBlockCache".into(), Global::Address(next));
+        layout.globals.insert("SyncBlockCache".into(), Global::Address(next.0));
     }
 }
 
-fn read_addresses(memory: &Memory<'_>, address: u64, count: u64) -> Result<Vec<u64>, RuntimeError> {
+fn read_addresses(memory: &Memory<'_>, address: u64, count: u64) -> Result<Vec<Avma>, RuntimeError> {
     if count > ADDRESSES {
         return Err(RuntimeError::TooMany { what: "the table of addresses", limit: ADDRESSES });
     }
-    (0..count).map(|number| Ok(memory.u64(address.wrapping_add(number * 8))?)).collect()
+    (0..count).map(|number| Ok(Avma(memory.u64(address.wrapping_add(number * 8))?))).collect()
 }
 
 /// The layout that a descriptor and those below it say.

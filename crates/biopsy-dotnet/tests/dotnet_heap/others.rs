@@ -4,6 +4,7 @@ use std::fs::File;
 
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::{ObjectIndex, RootKind};
+use biopsy_model::Pid;
 use biopsy_testkit::{DOTNET_RUNTIMES, dotnet_peer, dotnet_target, require_all, temp_dir};
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ fn a_gcdump_is_opened_by_the_readers_of_the_format() {
     let folder = temp_dir("gcdump");
     let path = folder.path().join("heap.gcdump");
     let options =
-        WriteOptions { process_name: "holder".to_owned(), pid: target.pid(), ..WriteOptions::default() };
+        WriteOptions { process_name: "holder".to_owned(), pid: Pid(target.pid()), ..WriteOptions::default() };
     let written = gcdump::write(&graph, &options, File::create(&path).expect("it is new")).expect("it fits");
     let Some(output) =
         dotnet_peer("gcdump-check", &[path.to_str().expect("plain"), "--top", "0", "--no-dominators"])

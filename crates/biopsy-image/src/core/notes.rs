@@ -11,6 +11,7 @@ use biopsy_elf::NoteHead;
 use biopsy_elf::raw::{
     NT_AUXV, NT_FILE, NT_FPREGSET, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_X86_XSTATE, NoteType,
 };
+use biopsy_model::Avma;
 use biopsy_model::loss::Warning;
 
 use super::header::Machine;
@@ -318,7 +319,7 @@ fn siginfo(contents: Vec<u8>) -> Option<ThreadSignal> {
     cursor.skip("si_errno", 4).ok()?;
     let code = cursor.u32("si_code").ok()?.cast_signed();
     cursor.skip("padding", 4).ok()?;
-    let address = cursor.u64("si_addr").ok();
+    let address = cursor.u64("si_addr").ok().map(Avma);
     // SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, raised by the kernel and not by kill(2).
     let is_fault = matches!(number, 4 | 5 | 7 | 8 | 11) && code > 0 && code != 0x80;
     let address = address.filter(|_| is_fault);

@@ -89,14 +89,14 @@ fn add_what_we_say(threads: &mut Vec<Thread>, notes: &mut Notes) {
     let index: HashMap<u32, usize> =
         threads.iter().enumerate().map(|(index, thread)| (thread.tid.0, index)).collect();
     for named in std::mem::take(&mut notes.named) {
-        match index.get(&named.tid).and_then(|&index| threads.get_mut(index)) {
+        match index.get(&named.tid.0).and_then(|&index| threads.get_mut(index)) {
             Some(thread) => {
                 thread.name = named.name;
                 if !named.has_registers {
                     thread.registers = None;
                 }
             }
-            None => threads.push(Thread { tid: Tid(named.tid), name: named.name, ..Thread::default() }),
+            None => threads.push(Thread { tid: named.tid, name: named.name, ..Thread::default() }),
         }
     }
 }

@@ -9,7 +9,7 @@ use ::minidump::{
     MinidumpSystemInfo, MinidumpThreadList, MinidumpThreadNames, Module,
 };
 use biopsy_model::loss::Warning;
-use biopsy_model::{Pid, Tid};
+use biopsy_model::{Avma, Pid, Tid};
 
 use super::context;
 use super::guard::{self, Streams};
@@ -126,7 +126,7 @@ impl Reader<'_, '_> {
         let record = &exception.raw.exception_record;
         let tid = exception.get_crashing_thread_id();
         let address = exception.get_crash_address(system.os, system.cpu);
-        let address = is_fault(system.os, record.exception_code).then_some(address);
+        let address = is_fault(system.os, record.exception_code).then_some(Avma(address));
         let mut description = exception.get_crash_reason(system.os, system.cpu).to_string();
         let kind = match system.os {
             Os::Windows => CrashKind::WindowsException { code: record.exception_code },

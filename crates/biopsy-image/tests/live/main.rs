@@ -15,6 +15,7 @@ use biopsy_image::write::{Compression, CoreKind, CoreOptions, CoreOutput, NoProg
 use biopsy_image::{
     Absence, Backing, CrashKind, Encoding, Image, Limits, MemoryExt, Opened, PAGE_SIZE, ReadError, open,
 };
+use biopsy_model::Avma;
 use biopsy_testkit::{
     Privilege, Signal, Survival, TargetProcess, compile_c, require, require_program, temp_dir,
 };
@@ -396,7 +397,7 @@ fn a_core_of_the_kernel_has_the_thread_that_crashed_first() {
     );
     let crash = opened.crash().expect("it died");
     assert_eq!(crash.kind, CrashKind::Signal { number: 11, code: Some(1) });
-    assert_eq!((crash.address, crash.description.as_str()), (Some(8), "SIGSEGV"));
+    assert_eq!((crash.address, crash.description.as_str()), (Some(Avma(8)), "SIGSEGV"));
     let threads = image.threads();
     assert_eq!(threads.len(), 7);
     assert_ne!(threads[0].tid.0, target.pid(), "not the main thread crashed");
@@ -465,7 +466,7 @@ fn a_core_of_a_dying_dotnet_server_has_its_signal_and_its_heap() {
     let image = &*opened.image;
     assert_eq!(image.process().writer.as_deref(), Some("createdump"));
     let crash = opened.crash().expect("it died");
-    assert_eq!((crash.description.as_str(), crash.address), ("SIGSEGV", Some(0)));
+    assert_eq!((crash.description.as_str(), crash.address), ("SIGSEGV", Some(Avma(0))));
     assert_eq!(crash.thread, Some(image.threads()[0].tid));
     let module = |name: &[u8]| {
         let mut all = image.modules().iter().filter(|module| module.path.ends_with(name));

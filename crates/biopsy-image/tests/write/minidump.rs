@@ -3,6 +3,7 @@
 use biopsy_image::vendor::{MissingRange, Reason};
 use biopsy_image::write::{CoreError, CoreProgress, NoProgress, write_minidump};
 use biopsy_image::{Absence, DumpKind, MemoryExt};
+use biopsy_model::Avma;
 
 use super::synthetic::PAGE;
 use super::*;
@@ -28,7 +29,7 @@ fn a_minidump_has_threads_registers_and_stacks() {
         let start = a.rsp / PAGE * PAGE;
         assert_eq!(core.read_up_to(start, PAGE as usize).unwrap(), image.truth(start));
     }
-    assert_eq!(core.crash().and_then(|crash| crash.address), Some(0xdead));
+    assert_eq!(core.crash().and_then(|crash| crash.address), Some(Avma(0xdead)));
     // Memory that is not of stacks is missing, not zeros.
     assert!(core.read(0x80_0000, &mut [0]).unwrap_err().is_missing());
     let paths: Vec<_> = core.mappings().iter().filter_map(|one| one.path()).collect();

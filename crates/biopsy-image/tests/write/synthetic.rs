@@ -9,7 +9,7 @@ use biopsy_image::{
     Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError,
     Thread, ThreadSignal, mapping,
 };
-use biopsy_model::{Pid, Tid};
+use biopsy_model::{Avma, Pid, Tid};
 
 pub(crate) const PAGE: u64 = 4096;
 
@@ -113,7 +113,7 @@ impl Synthetic {
             info[0] = 11;
             info[8] = 1;
             info[16..24].copy_from_slice(&0xdead_u64.to_le_bytes());
-            ThreadSignal { number: 11, code: Some(1), address: Some(0xdead), info: Some(info) }
+            ThreadSignal { number: 11, code: Some(1), address: Some(Avma(0xdead)), info: Some(info) }
         });
         self.threads.push(Thread {
             tid: Tid(tid),

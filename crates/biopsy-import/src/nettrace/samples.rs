@@ -221,7 +221,7 @@ impl<'m> Builder<'m> {
         let handle = FrameHandle(u32::try_from(self.timeline.frames.len()).ok()?);
         let method = self.methods.find(address);
         let module = method.and_then(|method| method.module.clone()).map(|path| self.module(&path, span));
-        self.timeline.frames.push(Frame { space: FrameSpace::User, module, address: address.0 });
+        self.timeline.frames.push(Frame { space: FrameSpace::User, module, address: address.into() });
         self.timeline.symbols.push(method.map(|method| FrameSymbols {
             frame: handle,
             functions: vec![Function { name: method.name.display(), file: None, line: None }],

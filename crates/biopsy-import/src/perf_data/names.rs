@@ -61,7 +61,7 @@ pub(crate) fn add(
         let addresses = frames
             .iter()
             .filter_map(|frame| timeline.frames.get(frame.0 as usize))
-            .map(|frame| frame.address);
+            .map(|frame| frame.address.0);
         let resolved: Vec<Option<Resolved>> = match module.kind {
             ModuleKind::Kernel if kernel => symbolizer.kernel(&addresses.map(Avma).collect::<Vec<_>>()),
             ModuleKind::Kernel => {

@@ -4,7 +4,7 @@ use super::files::{Files, Found, is_file};
 use super::record::Mapping;
 use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::stack::{Frame, FrameSpace};
-use biopsy_model::{Avma, FileOffset, MonoNanos, Pid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Pid};
 use biopsy_stacks::unwind::{ExecutableMapping, ProcessUnwinder};
 use rustc_hash::FxHashMap;
 
@@ -123,7 +123,7 @@ impl Spaces {
 
     /// The frame at an address of the process.
     pub(crate) fn user_frame(&mut self, pid: Pid, address: Avma) -> Frame {
-        let unknown = Frame { space: FrameSpace::User, module: None, address: address.0 };
+        let unknown = Frame { space: FrameSpace::User, module: None, address: address.into() };
         let Some((number, svma)) =
             self.unwinder(pid).find(address).map(|module| (module.tag(), module.svma(address)))
         else {
@@ -145,7 +145,7 @@ impl Spaces {
             ModuleKind::Elf | ModuleKind::Vdso => svma.map_or(offset, |svma| svma.0),
             ModuleKind::Kernel | ModuleKind::Jit | ModuleKind::OtherFile | ModuleKind::Source => address.0,
         };
-        Frame { module: Some(module), address, ..unknown }
+        Frame { module: Some(module), address: LookupAddress(address), ..unknown }
     }
 
     /// The frame at an address of the kernel.
@@ -163,7 +163,7 @@ impl Spaces {
             self.modules.push(kernel);
             handle
         });
-        Frame { space: FrameSpace::Kernel, module: Some(module), address: address.0 }
+        Frame { space: FrameSpace::Kernel, module: Some(module), address: address.into() }
     }
 
     /// Where the kernel's reference symbol was: name and address, from the record perf makes of the kernel itself.

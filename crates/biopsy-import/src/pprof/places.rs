@@ -4,7 +4,7 @@ use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::Timeline;
-use biopsy_model::{Avma, FileOffset, MonoNanos, Pid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Pid};
 use rustc_hash::FxHashMap;
 
 use super::limits::Limits;
@@ -112,7 +112,11 @@ impl<'p, 'a> Places<'p, 'a> {
         let (kind, module) = self.module(mapping, file.as_deref());
         let handle = FrameHandle(u32::try_from(self.timeline.frames.len()).ok()?);
         let space = if kind == Some(ModuleKind::Kernel) { FrameSpace::Kernel } else { FrameSpace::User };
-        self.timeline.frames.push(Frame { space, module, address: address(location.address, mapping, kind) });
+        self.timeline.frames.push(Frame {
+            space,
+            module,
+            address: LookupAddress(address(location.address, mapping, kind)),
+        });
         self.unnamed += u64::from(functions.is_empty());
         self.timeline.symbols.push((!functions.is_empty()).then_some(FrameSymbols {
             frame: handle,

@@ -98,7 +98,7 @@ fn stack(ip: u64, chain: &[u64]) -> (Vec<(FrameSpace, u64)>, StackEnd) {
     let timeline = timeline(&capture);
     let only = timeline.samples[0];
     let frames = timeline.frames_of(only.stack).map(|handle| timeline.frames[handle.0 as usize]);
-    (frames.map(|frame| (frame.space, frame.address)).collect(), only.end)
+    (frames.map(|frame| (frame.space, frame.address.0)).collect(), only.end)
 }
 
 #[test]
@@ -258,7 +258,7 @@ proptest! {
         prop_assert_eq!(found.weight, Nanos(weight));
         prop_assert_eq!(timeline.threads[0].info.pid, Pid(pid));
         if event.sample_type & (bit::CALLCHAIN | bit::REGISTERS | bit::STACK) == bit::CALLCHAIN {
-            let innermost = timeline.frames_of(found.stack).next().map(|frame| timeline.frames[frame.0 as usize].address);
+            let innermost = timeline.frames_of(found.stack).next().map(|frame| timeline.frames[frame.0 as usize].address.0);
             let expected = chain.first().copied().or((event.sample_type & bit::IP != 0).then_some(0x1000));
             prop_assert_eq!(innermost, expected);
         }

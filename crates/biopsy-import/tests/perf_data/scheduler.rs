@@ -132,7 +132,7 @@ fn the_scheduler_tells_why_a_thread_left() {
         let [wait] = &timeline.waits[..] else { panic!("{state}: {:?}", timeline.waits) };
         assert_eq!((wait.state, wait.start.0 / MS, wait.end.0 / MS), (expected, 100, 150), "{state}");
         let innermost = timeline.frames_of(wait.stack).next().unwrap();
-        assert_eq!(timeline.frames[innermost.0 as usize].address, 0x1000 + u64::from(A[1]), "{state}");
+        assert_eq!(timeline.frames[innermost.0 as usize].address.0, 0x1000 + u64::from(A[1]), "{state}");
         let waiting = expected != WaitState::Preempted;
         assert_eq!(timeline.wait_samples.len(), usize::from(waiting), "{state}");
         assert_eq!(sums(timeline, A[1]).0, if waiting { [0, 0, 50] } else { [0, 50, 0] }, "{state}");

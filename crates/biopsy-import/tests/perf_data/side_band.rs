@@ -103,7 +103,7 @@ fn place(records: &[Vec<u8>]) -> (Option<Mapped>, u64) {
     let frame = timeline.frames[0];
     let module = frame.module.map(|handle| &timeline.modules[handle.0 as usize]);
     let of = module.map(|of| (of.kind, of.path.clone(), of.deleted, of.build_id.clone()));
-    (of, frame.address)
+    (of, frame.address.0)
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use biopsy_model::Pid;
 use biopsy_model::module::ModuleKind;
+use biopsy_model::{Avma, Pid};
 
 /// A process has at most 65,530 mappings by default (`vm.max_map_count`), about 100 bytes each.
 const MAPS_LIMIT: u64 = 64 << 20;
@@ -156,7 +156,7 @@ pub(crate) fn is_another_format(candidates: &[PathBuf]) -> bool {
 pub(crate) fn read_vdso(pid: u32, entry: &MapsEntry) -> Option<Arc<[u8]>> {
     let len = entry.end.checked_sub(entry.start).filter(|&len| len <= VDSO_LIMIT)?;
     let mut bytes = vec![0; usize::try_from(len).ok()?];
-    let got = biopsy_sys::memory::read(Pid(pid), entry.start, &mut bytes).ok()?;
+    let got = biopsy_sys::memory::read(Pid(pid), Avma(entry.start), &mut bytes).ok()?;
     bytes.truncate(got);
     Some(bytes.into())
 }

@@ -199,7 +199,7 @@ impl Finder {
 
     fn names(&mut self, module: u32, frames: &[(FrameHandle, Frame)]) -> Vec<Option<Resolved>> {
         let Some(defined) = self.modules.get(module as usize) else { return vec![None; frames.len()] };
-        let avmas = || frames.iter().map(|(_, frame)| Avma(frame.address)).collect::<Vec<_>>();
+        let avmas = || frames.iter().map(|(_, frame)| Avma(frame.address.0)).collect::<Vec<_>>();
         match defined.kind {
             ModuleKind::Kernel => {
                 debug_assert!(frames.iter().all(|(_, frame)| frame.space == FrameSpace::Kernel));
@@ -207,7 +207,7 @@ impl Finder {
             }
             ModuleKind::Elf | ModuleKind::Vdso => {
                 let source = self.sources.entry(module).or_insert_with(|| source_of(defined));
-                let svmas: Vec<_> = frames.iter().map(|(_, frame)| Svma(frame.address)).collect();
+                let svmas: Vec<_> = frames.iter().map(|(_, frame)| Svma(frame.address.0)).collect();
                 self.symbolizer.elf(source, &svmas)
             }
             ModuleKind::Jit => {

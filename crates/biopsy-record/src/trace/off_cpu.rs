@@ -9,7 +9,7 @@ use std::io;
 
 use biopsy_model::stack::{StackEnd, StackHandle};
 use biopsy_model::timeline::{TimelineEvent, WaitSample};
-use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{Avma, MonoNanos, Nanos, Pid, Tid};
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
 use rustc_hash::FxHashMap;
 
@@ -193,7 +193,7 @@ impl OffCpuSampler {
         sink: &mut Sink,
     ) -> Result<Option<(Option<StackHandle>, StackEnd)>, LookError> {
         self.memory.resize(usize::try_from(len).unwrap_or(0), 0);
-        let got = match biopsy_sys::memory::read(Pid(times.tgid), times.sp, &mut self.memory) {
+        let got = match biopsy_sys::memory::read(Pid(times.tgid), Avma(times.sp), &mut self.memory) {
             Ok(got) => got,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(LookError::Refused(error));

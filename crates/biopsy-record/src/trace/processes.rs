@@ -9,7 +9,7 @@ use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace};
 use biopsy_model::timeline::TimelineEvent;
-use biopsy_model::{Avma, FileOffset, MonoNanos, Pid, Tid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Pid, Tid};
 use biopsy_stacks::elf::{ElfCache, ElfFile};
 use biopsy_stacks::unwind::{CompiledCode, ExecutableMapping, ProcessUnwinder};
 use rustc_hash::FxHashMap;
@@ -445,15 +445,15 @@ impl Processes {
             Some(module) => Frame {
                 space,
                 module: Some(ModuleHandle(module.tag())),
-                address: module.svma(address).map_or(address.0, |svma| svma.0),
+                address: module.svma(address).map_or_else(|| address.into(), LookupAddress::from),
             },
-            None => Frame { space, module: None, address: address.0 },
+            None => Frame { space, module: None, address: address.into() },
         }
     }
 
     /// The frame at a kernel address.
     pub(crate) fn kernel_frame(&self, address: u64) -> Frame {
-        Frame { space: FrameSpace::Kernel, module: Some(self.kernel), address }
+        Frame { space: FrameSpace::Kernel, module: Some(self.kernel), address: LookupAddress(address) }
     }
 }
 

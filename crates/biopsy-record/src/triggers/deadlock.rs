@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use biopsy_model::Pid;
+use biopsy_model::{Avma, Pid};
 
 /// Bits of a futex word that hold a thread number (`FUTEX_TID_MASK`).
 const TID_MASK: u32 = 0x3fff_ffff;
@@ -23,7 +23,7 @@ const CONTENDED: u32 = 2;
 pub(super) fn holder(pid: u32, line: &[u8]) -> Option<u32> {
     let address = futex_address(line)?;
     let mut words = [0; 12];
-    let read = biopsy_sys::memory::read(Pid(pid), address, &mut words).ok()?;
+    let read = biopsy_sys::memory::read(Pid(pid), Avma(address), &mut words).ok()?;
     holder_in(words.get(..read)?)
 }
 

@@ -114,7 +114,7 @@ impl Encoder {
         let mut body = Vec::new();
         field(&mut body, 1, number);
         field(&mut body, 3, u64::from(frame.module.map_or(0, |module| module.0)) + 1);
-        field(&mut body, 4, frame.address & 0xff_ffff);
+        field(&mut body, 4, frame.address.0 & 0xff_ffff);
         self.interned(6, &body);
     }
 

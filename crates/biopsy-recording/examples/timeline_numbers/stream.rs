@@ -4,7 +4,7 @@
 use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::timeline::{Sample, StateSlice, TimelineEvent, Wait, WaitSample, WaitState};
-use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, Tid};
 
 pub(crate) const THREADS: u32 = 29;
 const PERIOD: u64 = 1_001_001;
@@ -194,7 +194,7 @@ impl Stream {
             self.events.push(TimelineEvent::Frame(Frame {
                 space,
                 module: Some(ModuleHandle(module)),
-                address,
+                address: LookupAddress(address),
             }));
             self.frames += 1;
             return FrameHandle(self.frames - 1);

@@ -6,7 +6,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackHandle};
 use biopsy_model::timeline::{ThreadLife, Timeline, TimelineEvent};
-use biopsy_model::{MonoNanos, Pid, Tid};
+use biopsy_model::{LookupAddress, MonoNanos, Pid, Tid};
 
 use super::chunk::LOST_FRAME;
 use crate::warn::{plural, warning};
@@ -107,7 +107,7 @@ impl Assembler {
         if !self.without_frame.is_empty() {
             // One frame at an unknown place stands for all that are not there.
             let unknown = FrameHandle(u32::try_from(timeline.frames.len()).unwrap_or(u32::MAX));
-            timeline.frames.push(Frame { space: FrameSpace::User, module: None, address: 0 });
+            timeline.frames.push(Frame { space: FrameSpace::User, module: None, address: LookupAddress(0) });
             timeline.symbols.push(None);
             for &index in &self.without_frame {
                 if let Some(node) = timeline.stacks.get_mut(index) {

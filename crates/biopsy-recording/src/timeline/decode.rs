@@ -9,7 +9,7 @@ use biopsy_model::symbol::{FrameSymbols, Function};
 use biopsy_model::timeline::{
     Allocation, AllocationWatch, Release, Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample,
 };
-use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, Tid};
 
 use super::context::{Context, Thread};
 use super::tags::{self, LENGTH_ESCAPE, TAG_ESCAPE, TAG_SHIFT};
@@ -88,7 +88,7 @@ impl<'a> Decoder<'a> {
             tags::FRAME => TimelineEvent::Frame(Frame {
                 space: tags::decode_space(body.cursor.u8("space")?),
                 module: body.optional_u32("module")?.map(ModuleHandle),
-                address: body.cursor.varint("address")?,
+                address: LookupAddress(body.cursor.varint("address")?),
             }),
             tags::STACK => {
                 let own = self.stacks;

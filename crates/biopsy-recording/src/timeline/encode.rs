@@ -57,7 +57,7 @@ impl Encoder {
                 self.defined.frames = self.defined.frames.saturating_add(1);
                 self.body.push(tags::encode_space(frame.space));
                 self.optional(frame.module.map(|module| module.0.into()));
-                put_varint(&mut self.body, frame.address);
+                put_varint(&mut self.body, frame.address.0);
                 tags::FRAME
             }
             TimelineEvent::Stack(node) => {

@@ -7,7 +7,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::module::{Module, ModuleKind};
 use biopsy_model::stack::{Frame, FrameSpace, StackNode};
 use biopsy_model::timeline::{Timeline, TimelineEvent};
-use biopsy_model::{Avma, FileOffset, MonoNanos, Pid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Pid};
 
 use super::assemble::Assembler;
 use super::chunk::{
@@ -396,9 +396,11 @@ fn placeholder(tag: u64) -> Option<TimelineEvent> {
             since: MonoNanos(0),
             deleted: false,
         })),
-        tags::FRAME => {
-            Some(TimelineEvent::Frame(Frame { space: FrameSpace::User, module: None, address: 0 }))
-        }
+        tags::FRAME => Some(TimelineEvent::Frame(Frame {
+            space: FrameSpace::User,
+            module: None,
+            address: LookupAddress(0),
+        })),
         tags::STACK => Some(TimelineEvent::Stack(StackNode { caller: None, frame: LOST_FRAME })),
         _ => None,
     }

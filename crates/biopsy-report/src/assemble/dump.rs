@@ -101,7 +101,7 @@ fn crash(crash: &dump::Crash) -> Crash {
         code: crash.code.map(|(code, _)| code),
         code_words: crash.code.and_then(|(_, words)| words).map(str::to_owned),
         sender: crash.sender,
-        address: crash.address.filter(|_| shown).map(hex),
+        address: crash.address.filter(|_| shown).map(|address| hex(address.0)),
         address_words: crash.address_kind.as_ref().map(dump::AddressKind::words),
         access: crash.access.map(|access| access.word().to_owned()),
         instruction: crash.instruction.as_ref().map(|instruction| instruction.text.clone()),
@@ -199,7 +199,7 @@ fn frame(row: &dump::FrameRow) -> Frame {
     Frame {
         function: row.function.clone(),
         module: row.module.clone(),
-        offset: hex(row.offset),
+        offset: hex(row.offset.0),
         address: hex(row.address.0),
         file: row.source.as_ref().map(|(file, _)| file.clone()),
         line: row.source.as_ref().and_then(|(_, line)| *line),

@@ -177,7 +177,7 @@ impl<'a> Builder<'a> {
         self.profile.location.push(Location {
             id,
             mapping_id,
-            address: frame.address,
+            address: frame.address.0,
             line,
             is_folded: false,
         });

@@ -60,7 +60,7 @@ pub(crate) fn calls_of_frame(timeline: &Timeline, handle: FrameHandle) -> Vec<Ca
         .collect();
     if calls.is_empty() {
         calls.push(Call {
-            name: Cow::Owned(unnamed(module, frame.address)),
+            name: Cow::Owned(unnamed(module, frame.address.0)),
             file: None,
             line: None,
             kind,
@@ -223,7 +223,7 @@ pub(crate) fn used_modules(timeline: &Timeline) -> FxHashMap<ModuleHandle, u64> 
     for frame in &timeline.frames {
         if let Some(handle) = frame.module.filter(|handle| (handle.0 as usize) < timeline.modules.len()) {
             let highest = used.entry(handle).or_default();
-            *highest = frame.address.max(*highest);
+            *highest = frame.address.0.max(*highest);
         }
     }
     used

@@ -13,7 +13,9 @@ use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind, ThreadInfo};
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{Sample, StateSlice, ThreadLife, Timeline, Wait, WaitSample, WaitState};
-use biopsy_model::{Avma, BootId, ClockPair, FileOffset, MonoNanos, Nanos, Pid, ProcessKey, Tid};
+use biopsy_model::{
+    Avma, BootId, ClockPair, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, ProcessKey, Tid,
+};
 
 /// Names that mean something somewhere.
 pub const NAMES: &[&str] = &[
@@ -170,7 +172,11 @@ fn timeline(dice: &mut Dice) -> Timeline {
     for number in 0..dice.below(30) {
         let module = ModuleHandle(dice.small());
         let space = if dice.roll() < 0.5 { FrameSpace::User } else { FrameSpace::Kernel };
-        timeline.frames.push(Frame { space, module: dice.some(module), address: dice.number() });
+        timeline.frames.push(Frame {
+            space,
+            module: dice.some(module),
+            address: LookupAddress(dice.number()),
+        });
         let function = Function { name: dice.name(), file: Some(dice.name()), line: Some(dice.small()) };
         let functions = vec![function; dice.below(3)];
         let frame = FrameHandle(number as u32);

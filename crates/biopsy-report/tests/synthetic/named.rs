@@ -22,7 +22,7 @@ use biopsy_model::footprint::{
 use biopsy_model::heap::{GenerationFacts, HeapFacts};
 use biopsy_model::module::ModuleKind;
 use biopsy_model::stack::StackEnd;
-use biopsy_model::{Avma, Nanos, Pid, Tid};
+use biopsy_model::{Avma, Nanos, Pid, Svma, Tid};
 use biopsy_stacks::unwind::FoundBy;
 
 /// From what something is called to the name it gets.
@@ -140,7 +140,7 @@ fn frame(name: Names<'_>, number: u32) -> FrameRow {
         managed: number > 1,
         whose: Whose::Program,
         module: name("server.dll"),
-        offset: 0x40,
+        offset: Svma(0x40),
         start: None,
         address: Avma(0x1000 + u64::from(number)),
         source: (number == 2).then(|| (name("/src/Locks.cs"), Some(12))),

@@ -9,7 +9,7 @@ use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{
     Sample, StateSlice, ThreadLife, Timeline, TimelineEvent, TraceSettings, Wait, WaitSample, WaitState,
 };
-use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, Tid};
 use std::collections::HashMap;
 
 /// One sampling period.
@@ -111,7 +111,11 @@ impl Tape {
         let space = if module == 1 { FrameSpace::Kernel } else { FrameSpace::User };
         let start = self.timeline.modules[module].start.0;
         let address = if module == 1 || module == 3 { start } else { 0x1000 } + 0x40 * u64::from(handle.0);
-        self.timeline.frames.push(Frame { space, module: Some(ModuleHandle(module as u32)), address });
+        self.timeline.frames.push(Frame {
+            space,
+            module: Some(ModuleHandle(module as u32)),
+            address: LookupAddress(address),
+        });
         let symbols = (!name.starts_with('?')).then(|| FrameSymbols {
             frame: handle,
             functions: if label == "cmp_dtuple_rec_with_match_low" {

@@ -12,6 +12,7 @@ use super::goroutine::{Goroutine, Place};
 use super::holders::deferred;
 use super::layout::{Layout, g};
 use crate::{Confidence, Holder, Memory, Owner, Strand, StrandState, WaitKind};
+use biopsy_model::Avma;
 
 /// With more goroutines the question is not asked: nearly all of these are connections.
 const GOROUTINES: usize = 5_000;
@@ -103,15 +104,15 @@ fn deeds(strand: &Strand) -> Vec<(Deed, u64)> {
     let Some(wait) = strand.wait.as_ref().filter(|wait| !wait.ends_by_itself && !wait.never_ends) else {
         return Vec::new();
     };
-    let Some(at) = wait.address else { return Vec::new() };
+    let Some(Avma(at)) = wait.address else { return Vec::new() };
     match wait.kind {
         WaitKind::ChannelSend => vec![(Deed::Receive, at)],
         WaitKind::ChannelReceive => vec![(Deed::Send, at)],
         WaitKind::WaitGroup => vec![(Deed::Done, at)],
         // Which of them it would send to is not known.
         WaitKind::Select => {
-            let all = wait.others.iter().chain([&at]);
-            all.flat_map(|at| [(Deed::Send, *at), (Deed::Receive, *at)]).collect()
+            let all = wait.others.iter().map(|other| other.0).chain([at]);
+            all.flat_map(|at| [(Deed::Send, at), (Deed::Receive, at)]).collect()
         }
         _ => Vec::new(),
     }
@@ -119,12 +120,12 @@ fn deeds(strand: &Strand) -> Vec<(Deed, u64)> {
 
 /// Why nobody can end a wait that nobody was found for. A channel that is read waits for what comes from anywhere; a wait group
 /// counts those who were there when it was waited for.
-fn nobody(memory: &Memory<'_>, kind: WaitKind, address: Option<u64>) -> Option<String> {
+fn nobody(memory: &Memory<'_>, kind: WaitKind, address: Option<Avma>) -> Option<String> {
     match kind {
         WaitKind::WaitGroup => {
-            let state = memory.u64(address?)?;
+            let state = memory.u64(address?.0)?;
             // Its halves have changed places over time (sync/waitgroup.go): one is the counter, one the waiters.
-            let counter = memory.u32(address?.checked_add(COUNTER)?)? & 0x7fff_ffff;
+            let counter = memory.u32(address?.0.checked_add(COUNTER)?)? & 0x7fff_ffff;
             let counted =
                 if state != 0 && counter != 0 { format!(", which counts {counter},") } else { String::new() };
             Some(format!(

@@ -10,6 +10,7 @@ use super::forward::{Found, Mode, UNKNOWN, Walker, is_of_program};
 use super::goroutine::{Goroutine, Place};
 use super::layout::Layout;
 use crate::{Confidence, Holder, Memory, Owner, Strand, StrandFrame, StrandId, StrandState, WaitKind};
+use biopsy_model::Avma;
 
 /// Deferred calls of a goroutine that are followed.
 const DEFERRED: usize = 256;
@@ -112,7 +113,7 @@ fn nobody(
     };
     for strand in strands.iter_mut().filter(|strand| wants(strand)) {
         let Some(wait) = &mut strand.wait else { continue };
-        let lock = wait.address.filter(|lock| left.contains(lock));
+        let lock = wait.address.filter(|lock| left.contains(&lock.0));
         if lock.is_some() && wait.kind.is_held() && wait.owners.is_empty() {
             wait.nobody = Some("no goroutine comes to let go of it by the code ahead of it".to_owned());
         }
@@ -128,7 +129,7 @@ fn wanted(memory: &Memory<'_>, strands: &[Strand]) -> FxHashMap<u64, Vec<StrandI
     let mut wanted: FxHashMap<u64, Vec<StrandId>> = FxHashMap::default();
     for strand in strands {
         let Some(wait) = &strand.wait else { continue };
-        let Some(lock) = wait.address else { continue };
+        let Some(Avma(lock)) = wait.address else { continue };
         match wait.kind {
             WaitKind::Mutex if memory.u32(lock).is_none_or(|state| state & LOCKED == 0) => {}
             WaitKind::Mutex | WaitKind::ReadLock => drop(wanted.entry(lock).or_default()),
@@ -205,7 +206,7 @@ fn held_by(
             WaitKind::WriteLock => Mode::Write,
             _ => return None,
         };
-        Some((wait.address?, mode))
+        Some((wait.address?.0, mode))
     });
     // Where it lets go of what it waits for, the address may not be known.
     let own =
@@ -252,7 +253,7 @@ fn name(
     let ids: Vec<StrandId> = strands.iter().map(|strand| strand.id).collect();
     for strand in strands.iter_mut() {
         let Some(wait) = &mut strand.wait else { continue };
-        let Some(lock) = wait.address.filter(|lock| wanted.contains_key(lock)) else { continue };
+        let Some(Avma(lock)) = wait.address.filter(|lock| wanted.contains_key(&lock.0)) else { continue };
         let of = |mode| sites.get(&(lock, mode)).map(Vec::as_slice).unwrap_or_default();
         let holders: Vec<Site> = match wait.kind {
             WaitKind::Mutex => of(Mode::Mutex).to_vec(),

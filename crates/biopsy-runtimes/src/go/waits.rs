@@ -8,7 +8,7 @@
 //! sync.WaitGroup  0 counter and waiters  8 semaphore
 //! ```
 
-use biopsy_model::MonoNanos;
+use biopsy_model::{Avma, MonoNanos};
 
 use super::goroutine::Goroutine;
 use super::layout::{Layout, sudog};
@@ -39,10 +39,10 @@ pub(super) fn wait(
     wait.never_ends = never_ends;
     wait.since = (goroutine.since != 0).then_some(MonoNanos(goroutine.since));
     let notes = notes(memory, layout, goroutine);
-    let channels: Vec<u64> = notes.iter().filter_map(|note| note.channel).collect();
+    let channels: Vec<_> = notes.iter().filter_map(|note| note.channel.map(Avma)).collect();
     match kind {
         WaitKind::ChannelSend | WaitKind::ChannelReceive | WaitKind::Select => {
-            wait.ends_by_itself = channels.iter().any(|channel| has_timer(memory, layout, *channel));
+            wait.ends_by_itself = channels.iter().any(|channel| has_timer(memory, layout, channel.0));
             wait.address = channels.first().copied();
             wait.others = channels.get(1..).unwrap_or_default().to_vec();
         }
@@ -54,7 +54,8 @@ pub(super) fn wait(
         | WaitKind::Semaphore => {
             let noted = notes.iter().find_map(|note| note.semaphore);
             let semaphore = noted.or_else(|| semaphore_on_stack(memory, layout, goroutine));
-            (wait.kind, wait.address) = lock(kind, semaphore, frames);
+            let (kind, address) = lock(kind, semaphore, frames);
+            (wait.kind, wait.address) = (kind, address.map(Avma));
         }
         _ => {}
     }
@@ -129,7 +130,7 @@ fn descriptor(memory: &Memory<'_>, layout: &Layout, goroutine: &Goroutine, wait:
         let descriptor = memory.u64(word.checked_add(POLL_DESCRIPTOR)?)?;
         Some((word, u32::try_from(descriptor).ok()?))
     });
-    wait.address = found.map(|found| found.0);
+    wait.address = found.map(|found| Avma(found.0));
     wait.descriptor = found.map(|found| found.1);
 }
 

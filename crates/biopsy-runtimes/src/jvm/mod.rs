@@ -118,7 +118,7 @@ fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
     for (number, ((thread, id), (walk, in_java))) in threads.iter().zip(&ids).zip(read).enumerate() {
         let mut wait = waits.of(thread, &walk.frames);
         if let Some(wait) = wait.as_mut().filter(|wait| wait.kind == WaitKind::Future) {
-            wait.queued_in = wait.address.and_then(|task| pools.queue_of(vm, task));
+            wait.queued_in = wait.address.and_then(|task| pools.queue_of(vm, task.0));
         }
         let mut strand = Strand::new(*id, StrandKind::Thread);
         strand.tid = thread.tid;

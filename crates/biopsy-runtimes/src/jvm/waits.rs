@@ -8,6 +8,7 @@ use super::monitors::Monitor;
 use super::threads::{JavaThread, status};
 use super::vm::Vm;
 use crate::{Confidence, Holder, Owner, StrandFrame, StrandId, StrandWait, WaitKind};
+use biopsy_model::Avma;
 
 /// Bits of the state of a `ReentrantReadWriteLock`: below are holds of the writer, above those of readers.
 const READERS_SHIFT: u32 = 16;
@@ -63,7 +64,7 @@ impl Waits<'_> {
 
     fn named(&self, kind: WaitKind, reason: &str, object: u64) -> StrandWait {
         let class = self.vm.class_of(object).and_then(|class| self.vm.class_name(class));
-        StrandWait { address: Some(object), object: class, ..StrandWait::of(kind, reason) }
+        StrandWait { address: Some(Avma(object)), object: class, ..StrandWait::of(kind, reason) }
     }
 
     fn of_monitor(&self, monitor: &Monitor) -> StrandWait {

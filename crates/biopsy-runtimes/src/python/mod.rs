@@ -124,7 +124,7 @@ fn read_interpreters(reading: &Reading<'_, '_, '_>, runtime: u64, first: u64, fo
             strand.pool = pools.of_thread(number);
             let condition = strand.wait.as_mut().filter(|wait| wait.kind == WaitKind::Condition);
             if let Some((wait, (future, pool))) = condition.zip(pools.waited_for(reading, thread)) {
-                (wait.kind, wait.address, wait.queued_in) = (WaitKind::Future, Some(future), pool);
+                (wait.kind, wait.address, wait.queued_in) = (WaitKind::Future, Some(Avma(future)), pool);
                 wait.reason = "concurrent.futures.Future.result".to_owned();
                 wait.object = Some("concurrent.futures.Future".to_owned());
             }

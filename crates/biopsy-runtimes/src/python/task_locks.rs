@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::frames::PythonFrame;
 use super::objects::Objects;
 use crate::{Confidence, Holder, Owner, Strand, WaitKind};
+use biopsy_model::Avma;
 
 /// The type, and the function that waits.
 const LOCK: &str = "Lock";
@@ -40,7 +41,7 @@ pub(super) fn name(objects: &Objects<'_, '_>, tasks: &mut [(Strand, Vec<PythonFr
     }
     for ((strand, _), lock) in tasks.iter_mut().zip(wanted) {
         let (Some(wait), Some(lock)) = (&mut strand.wait, lock) else { continue };
-        (wait.kind, wait.address) = (WaitKind::Mutex, Some(lock));
+        (wait.kind, wait.address) = (WaitKind::Mutex, Some(Avma(lock)));
         wait.reason = "asyncio.Lock.acquire".to_owned();
         wait.object = Some("asyncio.Lock".to_owned());
         // One has it; where two stand in such blocks, one of them is read wrongly.

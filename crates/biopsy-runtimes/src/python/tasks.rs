@@ -12,6 +12,7 @@ use super::task_locks;
 use crate::{
     Confidence, Holder, Owner, Strand, StrandFrame, StrandId, StrandKind, StrandState, StrandWait, WaitKind,
 };
+use biopsy_model::Avma;
 
 /// Words of a task among which its coroutine is.
 const FIELDS: std::ops::Range<u64> = 3..30;
@@ -96,7 +97,7 @@ fn task(reading: &Reading<'_, '_, '_>, at: u64, most: usize) -> Option<(Strand, 
         Some(future) => {
             strand.state = StrandState::Waiting;
             let mut wait = StrandWait::of(WaitKind::Future, "await");
-            wait.address = Some(future);
+            wait.address = Some(Avma(future));
             let kind = objects.type_name(future);
             wait.object = (!kind.is_empty()).then(|| kind.to_string());
             if &*kind == TASK {

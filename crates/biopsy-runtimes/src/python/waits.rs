@@ -7,6 +7,7 @@ use super::reading::Reading;
 use super::registers;
 use super::threads::PythonThread;
 use crate::{Confidence, Holder, Owner, StrandId, StrandState, StrandWait, WaitKind};
+use biopsy_model::Avma;
 
 /// The lock of the interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +65,7 @@ pub(super) fn state(
     };
     if let Some(gil) = gil.filter(|gil| is_in(gil, futex.address)) {
         let mut wait = StrandWait::of(WaitKind::InterpreterLock, "GIL");
-        wait.address = Some(gil.address);
+        wait.address = Some(Avma(gil.address));
         if gil.locked {
             wait.owners.push(Owner {
                 holder: Holder::Strand(StrandId(gil.holder)),
@@ -96,7 +97,7 @@ pub(super) fn state(
         (WaitKind::Mutex, if lock.reentrant { "threading.RLock.acquire" } else { "threading.Lock.acquire" })
     };
     let mut wait = StrandWait::of(kind, reason);
-    wait.address = Some(lock.object);
+    wait.address = Some(Avma(lock.object));
     wait.object = Some(if lock.reentrant { "threading.RLock" } else { "threading.Lock" }.to_owned());
     wait.ends_by_itself = futex.has_timeout;
     match kind {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use biopsy_files::Mounts;
 use biopsy_image::{Absence, ReadError};
-use biopsy_model::Pid;
+use biopsy_model::{Avma, Pid};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::process::proc_root::{ProcRoot, ProcessDir};
@@ -118,7 +118,7 @@ impl ProcessMemory {
             return Ok(0);
         }
         if !self.no_readv.load(Ordering::Relaxed) {
-            match biopsy_sys::memory::read(self.tid, address, buffer) {
+            match biopsy_sys::memory::read(self.tid, Avma(address), buffer) {
                 // The pid may have been given to another process, or the process may have executed another program
                 // meanwhile: what was read counts only if the address space that was opened is still there.
                 Ok(read) if read > 0 => {

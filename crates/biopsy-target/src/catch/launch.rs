@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use biopsy_model::Pid;
+use biopsy_model::{Avma, Pid};
 
 use crate::find;
 use crate::process::command::base_name;
@@ -46,7 +46,7 @@ impl Launch {
             std::thread::sleep(NAP);
         }
         let (at, path, list) = found?;
-        let path = text_at(pid, path)?;
+        let path = text_at(pid, Avma(path))?;
         let process = PathBuf::from(format!("/proc/{pid}"));
         let place = match (path.strip_prefix('/'), at) {
             (Some(path), _) => process.join("root").join(path),
@@ -57,13 +57,13 @@ impl Launch {
         let mut arguments = Vec::new();
         for index in 0..ARGUMENTS as u64 {
             let mut word = [0; 8];
-            let address = list.checked_add(index * 8)?;
+            let address = Avma(list.checked_add(index * 8)?);
             if biopsy_sys::memory::read(pid, address, &mut word).ok()? != word.len() {
                 return None;
             }
             match u64::from_ne_bytes(word) {
                 0 => break,
-                address => arguments.push(text_at(pid, address)?),
+                address => arguments.push(text_at(pid, Avma(address))?),
             }
         }
         Some(Self { name: base_name(&path).to_owned(), path: place, arguments })
@@ -136,11 +136,11 @@ fn addresses(text: &[u8]) -> Option<(Option<u32>, u64, u64)> {
 }
 
 /// The text at an address, up to its zero byte. Cut where it is longer than [`TEXT`] or memory ends.
-fn text_at(pid: Pid, address: u64) -> Option<String> {
+fn text_at(pid: Pid, address: Avma) -> Option<String> {
     let mut bytes = Vec::new();
     let mut piece = [0; 256];
     while bytes.len() < TEXT {
-        let at = address.checked_add(bytes.len() as u64)?;
+        let at = Avma(address.0.checked_add(bytes.len() as u64)?);
         let read = biopsy_sys::memory::read(pid, at, &mut piece).ok()?;
         let piece = piece.get(..read).filter(|piece| !piece.is_empty())?;
         if let Some(end) = piece.iter().position(|&byte| byte == 0) {
@@ -200,8 +200,8 @@ mod tests {
         let myself = Pid(std::process::id());
         let text = *b"held before its first instruction\0";
         let address = text.as_ptr().expose_provenance() as u64;
-        assert_eq!(text_at(myself, address).unwrap(), "held before its first instruction");
-        assert_eq!(text_at(myself, 8), None);
+        assert_eq!(text_at(myself, Avma(address)).unwrap(), "held before its first instruction");
+        assert_eq!(text_at(myself, Avma(8)), None);
         assert_eq!(Launch::read(myself), None, "it executes nothing");
     }
 }

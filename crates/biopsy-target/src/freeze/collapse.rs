@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use biopsy_image::Mapping;
-use biopsy_model::ProcessKey;
+use biopsy_model::{Avma, ProcessKey};
 use biopsy_sys::pidfd::PidFd;
 use rustix::io::Errno;
 
@@ -61,7 +61,7 @@ pub fn collapse(key: &ProcessKey, limit: Duration) -> Result<CollapseReport, Fre
             report.left = (pieces.len() as u64).saturating_sub(done);
             break;
         }
-        let error = match biopsy_sys::collapse::collapse(&handle, piece, HUGE_PAGE) {
+        let error = match biopsy_sys::collapse::collapse(&handle, Avma(piece), HUGE_PAGE) {
             Ok(()) => {
                 report.made += 1;
                 continue;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_image::write::{AROUND_THREAD_POINTER, module_ranges};
 use biopsy_image::{Absence, Backing, GeneralRegisters, Mapping, PAGE_SIZE, ReadError, mapping};
-use biopsy_model::Pid;
+use biopsy_model::{Avma, Pid};
 use biopsy_sys::locked::LockedBuffer;
 
 use super::{FreezeError, FreezeOptions, KeptMemory, PreparedCopy, ProcessPlan};
@@ -40,7 +40,8 @@ pub(super) fn rate() -> u64 {
         let Ok(mut into) = LockedBuffer::new(SAMPLE) else { return USUAL };
         let from = vec![1u8; SAMPLE];
         let begin = Instant::now();
-        match biopsy_sys::memory::read(Pid(std::process::id()), from.as_ptr().addr() as u64, &mut into) {
+        let own = Avma(from.as_ptr().addr() as u64);
+        match biopsy_sys::memory::read(Pid(std::process::id()), own, &mut into) {
             Ok(read) if read == SAMPLE => {}
             _ => return USUAL,
         }

@@ -18,7 +18,7 @@
 use std::io;
 
 use biopsy_image::GeneralRegisters;
-use biopsy_model::{Pid, Tid};
+use biopsy_model::{Avma, Pid, Tid};
 use biopsy_sys::ptrace::wait::{EVENT_CLONE, EVENT_VFORK, State, Stop};
 use biopsy_sys::ptrace::{self, Options, registers, wait};
 
@@ -158,7 +158,7 @@ impl Injection {
     /// Writes the frames, sends the thread to the call and lets it run.
     pub(super) fn start(&mut self, at: &dyn Fn(Stage)) -> Result<(), FreezeError> {
         let step = |what| FreezeError::step(self.pid, what);
-        biopsy_sys::memory::write(self.tid, self.frames.base, &self.frames.bytes)
+        biopsy_sys::memory::write(self.tid, Avma(self.frames.base), &self.frames.bytes)
             .map_err(step("writing below a stack"))?;
         at(Stage::FrameWritten);
         // Children are traced from their first moment on, and therefore never run.
@@ -273,7 +273,7 @@ impl Injection {
         match self.call {
             Call::AsksForOrphans => {
                 let mut answer = [0; 4];
-                let read = biopsy_sys::memory::read(self.tid, self.frames.answer, &mut answer);
+                let read = biopsy_sys::memory::read(self.tid, Avma(self.frames.answer), &mut answer);
                 let takes_none = result == 0 && matches!(read, Ok(4)) && answer == [0; 4];
                 Some(if takes_none { Call::Middle } else { Call::Copy })
             }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use biopsy_image::Image;
+use biopsy_model::Avma;
 use biopsy_target::catch::{CatchOn, Caught, Cause, Followed, Follower};
 use biopsy_testkit::{GrandChild, Privilege, Program, Signal, Survival, require_all};
 
@@ -50,7 +51,7 @@ fn check_image(held: &Caught, mode: &str) {
     assert!(threads.iter().all(|thread| thread.registers.is_some()));
     assert_eq!(threads[0].name.as_deref(), Some(&b"worker"[..]), "{mode}");
     if mode == "null" {
-        assert_eq!(signal.address, Some(24));
+        assert_eq!(signal.address, Some(Avma(24)));
     }
 }
 
@@ -81,7 +82,10 @@ fn threads_that_fault_at_once_are_told_by_a_fault() {
         assert!(matches!(cause, Cause::Signal { signal: 11 } | Cause::Killed { signal: 11 }), "{cause}");
         let faults: Vec<_> = held.threads().iter().filter_map(|thread| thread.signal.as_ref()).collect();
         assert!(!faults.is_empty(), "round {round}, {cause}: which thread it was is lost");
-        assert!(faults.iter().all(|fault| fault.number == 11 && fault.address == Some(24)), "{faults:?}");
+        assert!(
+            faults.iter().all(|fault| fault.number == 11 && fault.address == Some(Avma(24))),
+            "{faults:?}"
+        );
         held.release();
         assert_eq!(target.ended(LONG), Some(11));
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use biopsy_image::Image;
+use biopsy_model::Avma;
 use biopsy_target::catch::{CatchOn, Cause, Way};
 use biopsy_testkit::{Privilege, Survival, require_all};
 
@@ -49,7 +50,7 @@ fn each_ending_is_held_with_all_memory_and_the_parent_learns_the_same() {
             let signal = caught.threads()[0].signal.clone();
             assert_eq!(signal.as_ref().map(|signal| signal.number), caught.signal(), "{way:?} {mode}");
             if mode == "null" {
-                assert_eq!(signal.and_then(|signal| signal.address), Some(16));
+                assert_eq!(signal.and_then(|signal| signal.address), Some(Avma(16)));
             }
             caught.release();
             let done = said(&parent, "DONE");

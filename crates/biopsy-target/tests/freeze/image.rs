@@ -75,7 +75,8 @@ fn p4_p10_memory_is_of_one_moment_and_nothing_is_missing() {
     let mut live = [0; 8];
     while u64::from_le_bytes(live) <= first[0] {
         assert!(begin.elapsed() < PATIENCE, "the process runs on");
-        biopsy_sys::memory::read(biopsy_model::Tid(target.pid()), counter, &mut live).unwrap();
+        let (tid, at) = (biopsy_model::Tid(target.pid()), biopsy_model::Avma(counter));
+        biopsy_sys::memory::read(tid, at, &mut live).unwrap();
     }
 
     // What was written is found, by mapping; files are not taken for holes of zeros.

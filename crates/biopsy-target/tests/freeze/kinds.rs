@@ -46,7 +46,7 @@ fn program_without_usable_instructions() {
         assert_eq!(one.read_u32(address).unwrap() & 0xff_ffff, 0xc3_050f, "it is in the frozen memory");
         assert!(one.release().reaped);
         let mut bytes = [1; 32];
-        biopsy_sys::memory::read(biopsy_model::Tid(pid), address, &mut bytes).unwrap();
+        biopsy_sys::memory::read(biopsy_model::Tid(pid), biopsy_model::Avma(address), &mut bytes).unwrap();
         assert_eq!(bytes, [0; 32], "and gone afterwards");
         assert_intact(&mut target);
     }

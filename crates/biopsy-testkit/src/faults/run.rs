@@ -216,11 +216,11 @@ impl Watcher {
     fn decide(&mut self, call: &Call) -> Answer {
         if self.main.is_none() {
             if call.number == libc::SYS_execve {
-                self.main = Some(call.tid);
+                self.main = Some(call.tid.0);
             }
             return Answer::Continue;
         }
-        if matches!(call.number, libc::SYS_execve | libc::SYS_execveat) || !self.is_ours(call.tid) {
+        if matches!(call.number, libc::SYS_execve | libc::SYS_execveat) || !self.is_ours(call.tid.0) {
             return Answer::Continue;
         }
         if !self.begun {

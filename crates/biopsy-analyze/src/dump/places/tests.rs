@@ -1,7 +1,7 @@
 //! Places of stacks that were made by hand.
 
 use super::*;
-use biopsy_model::{Avma, Tid};
+use biopsy_model::{Avma, Svma, Tid};
 use biopsy_runtimes::{StrandId, StrandKind};
 use biopsy_stacks::unwind::FoundBy;
 
@@ -19,7 +19,7 @@ fn made(text: &str) -> FrameRow {
             _ => Whose::Plumbing,
         },
         module: module.to_owned(),
-        offset: 0x40,
+        offset: Svma(0x40),
         start: None,
         address: Avma(0),
         source: None,

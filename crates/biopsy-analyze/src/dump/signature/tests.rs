@@ -1,7 +1,7 @@
 //! Signatures held against those of Mozilla's siggen, and what is added to its rules.
 
 use super::*;
-use biopsy_model::Avma;
+use biopsy_model::{Avma, Svma};
 use biopsy_stacks::unwind::FoundBy;
 
 /// Made by siggen itself, see `fixtures/signatures/README.md`.
@@ -18,7 +18,7 @@ fn made(text: &str) -> FrameRow {
         managed: false,
         whose: if module.contains(".so") { Whose::Library } else { Whose::Program },
         module,
-        offset: 0x40,
+        offset: Svma(0x40),
         start: None,
         address: Avma(0x7f00_1234_5678),
         source: Some((file, None)).filter(|(file, _)| !file.is_empty()),
@@ -110,7 +110,7 @@ fn functions_without_names_are_told_by_where_they_begin() {
     let of = |rows: &[FrameRow]| of_rows(rows, false, None).unwrap();
     assert_eq!(of(&rows).text, "abort | shop");
     assert!(of(&rows).is_coarse());
-    rows[1].start = Some(0x1240);
+    rows[1].start = Some(Svma(0x1240));
     assert_eq!(of(&rows).text, "abort | shop+0x1240");
     assert_eq!(of(&rows).socorro.as_deref(), Some("abort | shop"));
     assert!(!of(&rows).is_coarse());

@@ -4,7 +4,7 @@ use super::*;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::Release;
-use biopsy_model::{Avma, MonoNanos, Pid, Tid};
+use biopsy_model::{Avma, LookupAddress, MonoNanos, Pid, Tid};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -18,7 +18,7 @@ fn timeline(watches: &[(u64, u64)], end: u64) -> Timeline {
             source: SymbolSource::ElfSymbols,
         })
     };
-    let frame = |address| Frame { space: FrameSpace::User, module: None, address };
+    let frame = |address| Frame { space: FrameSpace::User, module: None, address: LookupAddress(address) };
     let node =
         |caller: Option<u32>, frame| StackNode { caller: caller.map(StackHandle), frame: FrameHandle(frame) };
     let watch = |&(from, to): &(u64, u64)| AllocationWatch {

@@ -7,7 +7,7 @@ use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{ThreadLife, Wait, WaitSample, WaitState};
-use biopsy_model::{MonoNanos, Pid};
+use biopsy_model::{LookupAddress, MonoNanos, Pid};
 
 const MS: u64 = 1_000_000;
 const RECV: u32 = 45;
@@ -43,7 +43,11 @@ impl Build {
                 Some(name) => (FrameSpace::Kernel, name),
                 None => (FrameSpace::User, *name),
             };
-            self.timeline.frames.push(Frame { space, module: None, address: u64::from(frame.0) * 16 });
+            self.timeline.frames.push(Frame {
+                space,
+                module: None,
+                address: LookupAddress(u64::from(frame.0) * 16),
+            });
             let functions = vec![Function { name: name.to_owned(), file: None, line: None }];
             let symbols = FrameSymbols { frame, functions, source: SymbolSource::ElfSymbols };
             self.timeline.symbols.push(Some(symbols));

@@ -66,7 +66,7 @@ fn a_signal_has_an_address_where_it_is_a_fault_of_the_kernel() {
     ] {
         let contents = bytes(&[(number, 4), (0, 4), (code, 4), (0, 4), (0xdead, 8)]);
         let found = siginfo(contents.clone()).expect("a signal");
-        assert_eq!((found.number, found.address), (number as i32, address), "{number} {code:#x}");
+        assert_eq!((found.number, found.address), (number as i32, address.map(Avma)), "{number} {code:#x}");
         assert_eq!((found.code, found.info), (Some((code as u32).cast_signed()), Some(contents)));
     }
     assert_eq!(siginfo(bytes(&[(0, 4), (0, 4), (0, 4), (0, 4), (0, 8)])), None, "no signal");
@@ -148,7 +148,7 @@ fn notes_of_a_thread_follow_it() {
     assert_eq!(warnings, "");
     let [first, second] = notes.threads.as_slice() else { panic!("{:?}", notes.threads) };
     assert!(first.signal.is_none() && first.floating.is_empty() && first.extended.is_empty());
-    assert_eq!(second.signal.as_ref().and_then(|signal| signal.address), Some(0xdead));
+    assert_eq!(second.signal.as_ref().and_then(|signal| signal.address), Some(Avma(0xdead)));
     assert_eq!((second.floating.len(), second.extended.len()), (512, 1000));
     assert!(notes.of_gdb && notes.process.is_none() && notes.files.is_none());
     assert_eq!(notes.auxiliary, [(3, 0x40)]);

@@ -101,7 +101,7 @@ fn exception(image: &dyn Image, parts: &mut Parts, contexts: &[Option<Location>]
         out.extend_from_slice(&word.to_le_bytes());
     }
     out.extend_from_slice(&[0; 8]);
-    out.extend_from_slice(&signal.address.unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(&signal.address.unwrap_or_default().0.to_le_bytes());
     out.resize(160, 0);
     out.extend_from_slice(&contexts.first().copied().flatten().unwrap_or_default().bytes());
     parts.stream(EXCEPTION, &out);

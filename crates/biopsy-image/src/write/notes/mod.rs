@@ -79,7 +79,7 @@ pub(super) fn build(
         .threads()
         .iter()
         .map(|one| ThreadNote {
-            tid: one.tid.0,
+            tid: one.tid,
             has_registers: one.registers.is_some(),
             name: one.name.clone(),
         })

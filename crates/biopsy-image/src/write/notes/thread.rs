@@ -43,7 +43,7 @@ pub(super) fn signal_information(thread: &Thread) -> Vec<u8> {
     put(&mut out, 0, &signal.number.to_le_bytes());
     put(&mut out, 8, &signal.code.unwrap_or(0).to_le_bytes());
     if let Some(address) = signal.address {
-        put(&mut out, 16, &address.to_le_bytes());
+        put(&mut out, 16, &address.0.to_le_bytes());
     }
     out
 }
@@ -81,7 +81,7 @@ pub(super) fn put(out: &mut [u8], at: usize, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use biopsy_model::{Pid, Tid};
+    use biopsy_model::{Avma, Pid, Tid};
 
     use super::*;
     use crate::ThreadSignal;
@@ -105,7 +105,7 @@ mod tests {
         let thread = Thread {
             tid: Tid(4712),
             extended: vec![1; 832],
-            signal: Some(ThreadSignal { number: 11, code: Some(1), address: Some(0xdead), info: None }),
+            signal: Some(ThreadSignal { number: 11, code: Some(1), address: Some(Avma(0xdead)), info: None }),
             blocked_signals: Some(0x10),
             ..Default::default()
         };

@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use biopsy_model::Pid;
 use biopsy_model::module::ModuleHandle;
 use biopsy_model::stack::{Frame, FrameSpace};
 use biopsy_model::symbol::{Function, SymbolSource};
+use biopsy_model::{LookupAddress, Pid};
 use biopsy_runtimes::StrandFrame;
 use biopsy_target::address_space::LiveImage;
 use rustc_hash::FxHashMap;
@@ -57,7 +57,7 @@ impl Named {
             return Ok(*known);
         }
         let address = self.functions.len() as u64;
-        let frame = Frame { space: FrameSpace::User, module: Some(module), address };
+        let frame = Frame { space: FrameSpace::User, module: Some(module), address: LookupAddress(address) };
         let file = call.file.as_ref().map(ToString::to_string);
         let function = Function { name: call.function.to_string(), file, line: call.line };
         timeline.interner.named(frame, vec![function], SymbolSource::RuntimeMemory, timeline.sink)?;

@@ -216,7 +216,7 @@ impl ManagedProcess {
     ) -> Vec<(FrameHandle, Frame)> {
         let mut without = Vec::new();
         for (handle, frame) in frames {
-            match self.name_of(Avma(frame.address)) {
+            match self.name_of(Avma(frame.address.0)) {
                 Some((function, source)) => {
                     let functions = vec![function];
                     answer.symbols.push(FrameSymbols { frame: handle, functions, source });
@@ -256,7 +256,7 @@ impl ManagedProcess {
         }
         for (handle, frame) in frames {
             // Glue that the runtime does not list: write barriers, entries of methods, call counters.
-            let glue = ManagedUnwind::new(self.runtimes.iter()).glue(Avma(frame.address));
+            let glue = ManagedUnwind::new(self.runtimes.iter()).glue(Avma(frame.address.0));
             let name = glue.unwrap_or_else(|| "(stub of the runtime)".to_owned());
             let function = Function { name, file: None, line: None };
             let source = SymbolSource::RuntimeMemory;

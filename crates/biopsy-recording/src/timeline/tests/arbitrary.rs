@@ -9,7 +9,7 @@ use biopsy_model::timeline::{
     Allocation, AllocationWatch, Release, Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample,
     WaitState,
 };
-use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, Tid};
 use proptest::prelude::*;
 
 fn time() -> impl Strategy<Value = MonoNanos> {
@@ -97,7 +97,11 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
         (any::<bool>(), proptest::option::of(0_u32..9), any::<u64>()).prop_map(
             |(kernel, module, address)| {
                 let space = if kernel { FrameSpace::Kernel } else { FrameSpace::User };
-                TimelineEvent::Frame(Frame { space, module: module.map(ModuleHandle), address })
+                TimelineEvent::Frame(Frame {
+                    space,
+                    module: module.map(ModuleHandle),
+                    address: LookupAddress(address),
+                })
             }
         ),
         (stack(), any::<u32>()).prop_map(|(caller, frame)| {

@@ -5,7 +5,7 @@ use biopsy_model::module::ModuleHandle;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackHandle};
 use biopsy_model::symbol::{FrameSymbols, SymbolSource};
 use biopsy_model::timeline::{TimelineEvent, Wait, WaitState};
-use biopsy_model::{MonoNanos, Pid, Tid};
+use biopsy_model::{LookupAddress, MonoNanos, Pid, Tid};
 
 use super::super::read;
 use super::{sample, stack_node, start, timeline_of, user_frame, write};
@@ -71,7 +71,11 @@ fn a_program_that_is_executed_names_its_thread() {
 fn handles_that_lead_nowhere_are_left_out_and_counted() {
     let (timeline, warnings) = timeline_of(&[
         user_frame(0x10),
-        TimelineEvent::Frame(Frame { space: FrameSpace::User, module: Some(ModuleHandle(3)), address: 0x20 }),
+        TimelineEvent::Frame(Frame {
+            space: FrameSpace::User,
+            module: Some(ModuleHandle(3)),
+            address: LookupAddress(0x20),
+        }),
         stack_node(None, 0),
         stack_node(Some(0), 1),
         stack_node(Some(9), 0),

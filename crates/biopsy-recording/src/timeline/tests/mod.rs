@@ -10,7 +10,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::timeline::{Sample, Timeline, TimelineEvent};
-use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{LookupAddress, MonoNanos, Nanos, Pid, Tid};
 
 use super::chunk::{ChunkHeader, Definitions};
 use super::{Writer, read, read_events};
@@ -63,7 +63,7 @@ fn sample(time: u64, tid: u32, stack: Option<u32>) -> TimelineEvent {
 }
 
 fn user_frame(address: u64) -> TimelineEvent {
-    TimelineEvent::Frame(Frame { space: FrameSpace::User, module: None, address })
+    TimelineEvent::Frame(Frame { space: FrameSpace::User, module: None, address: LookupAddress(address) })
 }
 
 fn stack_node(caller: Option<u32>, frame: u32) -> TimelineEvent {

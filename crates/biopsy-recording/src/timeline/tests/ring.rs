@@ -40,8 +40,10 @@ fn check_samples(timeline: &Timeline, first: u64, last: u64) {
     let seconds: Vec<u64> = timeline.samples.iter().map(|sample| sample.time.0 / SECOND).collect();
     assert_eq!(seconds, (first..=last).collect::<Vec<_>>());
     for sample in &timeline.samples {
-        let frames: Vec<u64> =
-            timeline.frames_of(sample.stack).map(|frame| timeline.frames[frame.0 as usize].address).collect();
+        let frames: Vec<u64> = timeline
+            .frames_of(sample.stack)
+            .map(|frame| timeline.frames[frame.0 as usize].address.0)
+            .collect();
         assert_eq!(frames, [sample.time.0 / SECOND / 100], "at {}", sample.time.0);
     }
 }

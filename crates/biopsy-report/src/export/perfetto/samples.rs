@@ -91,7 +91,7 @@ impl<'a> Interner<'a> {
         for call in calls {
             let module = timeline.module_of(call.frame).map(|(module, _)| module);
             let mapping = self.mapping(module);
-            let address = timeline.frames.get(call.frame.0 as usize).map_or(0, |frame| frame.address);
+            let address = timeline.frames.get(call.frame.0 as usize).map_or(0, |frame| frame.address.0);
             let key = (call.name.into_owned(), mapping, address);
             if let Some(known) = self.frames.get(&key) {
                 frame_ids.push(*known);

@@ -10,7 +10,7 @@ use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{
     Allocation, AllocationWatch, Release, Sample, ThreadLife, Timeline, Wait, WaitSample, WaitState,
 };
-use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, Tid};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use prost::Message as _;
@@ -118,7 +118,7 @@ prop_compose! {
         };
         for (at, name) in (0..).zip(&names) {
             let space = if at % 2 == 0 { FrameSpace::User } else { FrameSpace::Kernel };
-            timeline.frames.push(Frame { space, module: (at < 4).then_some(ModuleHandle(at % 3)), address: u64::from(at) });
+            timeline.frames.push(Frame { space, module: (at < 4).then_some(ModuleHandle(at % 3)), address: LookupAddress(u64::from(at)) });
             let functions = vec![Function { name: name.clone(), file: None, line: Some(at) }; (at % 3) as usize];
             timeline.symbols.push(Some(FrameSymbols { frame: FrameHandle(at), functions, source: SymbolSource::ElfSymbols }));
         }

@@ -2,6 +2,7 @@
 
 use super::program::{CALL, Code, Program, strand};
 use crate::{Confidence, Holder, StrandId};
+use biopsy_model::Avma;
 
 /// `mov rax, [rsp + 8]`, `mov [rsp + 8], rax`, `mov ecx, -1`, `lock xadd [rax], ecx`.
 const LOAD: [u8; 5] = [0x48, 0x8b, 0x44, 0x24, 0x08];
@@ -47,7 +48,7 @@ fn held(code: impl FnOnce(Code, &Known) -> Code) -> Option<usize> {
     program.image.word(made.sps[1] + 8, lock);
     let found = program.finish().read();
     let wait = strand(&found, StrandId(3)).wait.as_ref().expect("it waits");
-    assert_eq!(wait.address, Some(lock));
+    assert_eq!(wait.address, Some(Avma(lock)));
     match wait.owners.as_slice() {
         [] => None,
         [owner] => {

@@ -1,6 +1,6 @@
 //! What goroutines wait for: reasons, channels, semaphores of locks, descriptors.
 
-use biopsy_model::MonoNanos;
+use biopsy_model::{Avma, MonoNanos};
 
 use super::program::{CALL, G, Go, Program, strand};
 use crate::{StrandId, StrandWait, WaitKind};
@@ -63,10 +63,10 @@ fn all_channels_of_a_select_are_named() {
     for minor in [19, 22, 23, 26] {
         let mut channels = Vec::new();
         let wait = wait(minor, "select", &["main.work"], |program, made| {
-            channels = (0..3).map(|_| program.room(0x80)).collect();
+            channels = (0..3).map(|_| Avma(program.room(0x80))).collect();
             let mut next = 0;
             for channel in channels.iter().rev() {
-                next = program.note(made, *channel, 0, next);
+                next = program.note(made, channel.0, 0, next);
             }
             program.hang(made, next);
         });
@@ -101,7 +101,7 @@ fn notes_of_others_are_not_followed_and_a_circle_of_them_ends() {
         let own = program.note(made, channel, 0, foreign);
         program.hang(made, own);
     });
-    assert_eq!((wait.address, wait.others), (Some(channel), vec![]));
+    assert_eq!((wait.address, wait.others), (Some(Avma(channel)), vec![]));
     let wait = super::waits::wait(24, "select", &["main.work"], |program, made| {
         let note = program.note(made, channel, 0, 0);
         let next = program.layout.sudog_next;
@@ -144,7 +144,11 @@ fn a_semaphore_leads_to_the_lock_that_it_is_a_part_of() {
                     program.image.word(made.sps[0] + 8, note);
                 }
             });
-            assert_eq!((wait.kind, wait.address), (kind, before.map(|by| semaphore - by)), "{why} {below:?}");
+            assert_eq!(
+                (wait.kind, wait.address),
+                (kind, before.map(|by| Avma(semaphore - by))),
+                "{why} {below:?}"
+            );
             let object = match kind {
                 Mutex => Some("sync.Mutex"),
                 ReadLock | WriteLock => Some("sync.RWMutex"),
@@ -165,7 +169,7 @@ fn a_word_of_the_stack_is_a_note_only_if_it_is_the_goroutines_own() {
             let note = note(program, made, semaphore);
             program.image.word(made.sps[0] + 8, note);
         });
-        wait.address.map(|address| semaphore - address)
+        wait.address.map(|address| semaphore - address.0)
     };
     assert_eq!(lock(|program, made, semaphore| program.note(made, 0, semaphore, 0)), Some(4));
     let of_another = |program: &mut Program, made: &G, semaphore| {
@@ -216,7 +220,7 @@ fn a_descriptor_is_that_of_the_poller_that_knows_the_goroutine() {
                 program.image.word(made.sps[0] + 8, poll);
             });
             assert_eq!(wait.descriptor, expected, "1.{minor} {place:?}");
-            assert_eq!(wait.address, expected.map(|_| poll));
+            assert_eq!(wait.address, expected.map(|_| Avma(poll)));
         }
     }
 }

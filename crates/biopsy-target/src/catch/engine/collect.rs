@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use biopsy_image::{GeneralRegisters, Thread, ThreadSignal};
-use biopsy_model::{Pid, Tid};
+use biopsy_model::{Avma, Pid, Tid};
 use biopsy_sys::ptrace;
 use biopsy_sys::ptrace::registers;
 use biopsy_sys::ptrace::wait::{self, Stop};
@@ -204,7 +204,8 @@ pub(super) fn read_signal(tid: Tid, number: i32) -> Option<ThreadSignal> {
         return None;
     }
     let code = word(8);
-    let address = info.get(16..24).and_then(|eight| eight.try_into().ok()).map(u64::from_ne_bytes);
+    let address =
+        info.get(16..24).and_then(|eight| eight.try_into().ok()).map(|eight| Avma(u64::from_ne_bytes(eight)));
     // A code above 0 comes from the kernel; a signal that somebody sent has a sender where the address would be.
     let address = address.filter(|_| FAULTS.contains(&number) && code.is_some_and(|code| code > 0));
     Some(ThreadSignal { number, code, address, info: Some(info.to_vec()) })
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     fn fault(tid: u32) -> (Tid, ThreadSignal) {
-        (Tid(tid), ThreadSignal { number: 11, code: Some(1), address: Some(0x10), info: None })
+        (Tid(tid), ThreadSignal { number: 11, code: Some(1), address: Some(Avma(0x10)), info: None })
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::findings::dump::{NAMED, at, place, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::words::threads;
-use biopsy_model::Tid;
+use biopsy_model::{Avma, Tid};
 use std::collections::BTreeMap;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
@@ -188,7 +188,7 @@ fn is_alone(strand: &Strand) -> bool {
 /// Threads that wait at one monitor for different things: who notifies one wakes any of them.
 fn mixed(runtime: &StrandRuntime) -> Option<Finding> {
     let strands = &runtime.runtime.strands;
-    let mut monitors: BTreeMap<u64, Vec<&Strand>> = BTreeMap::new();
+    let mut monitors: BTreeMap<Avma, Vec<&Strand>> = BTreeMap::new();
     for strand in strands.iter().filter(|strand| !strand.of_runtime) {
         let Some(wait) = strand.wait.as_ref() else { continue };
         // Somebody who is about to enter it, or waits with a limit, may notify.

@@ -18,7 +18,7 @@ use crate::findings::of_dump;
 use biopsy_dotnet::tasks::FULL_CHANNEL;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::stack::StackEnd;
-use biopsy_model::{Avma, Tid};
+use biopsy_model::{Avma, Svma, Tid};
 use biopsy_stacks::unwind::FoundBy;
 
 fn finding(analysis: &DumpAnalysis, id: FindingId) -> Option<Finding> {
@@ -56,7 +56,7 @@ fn frame(function: &str, managed: bool) -> FrameRow {
         managed,
         whose: crate::whose::Whose::Program,
         module: if managed { "Shop.dll".to_owned() } else { "server".to_owned() },
-        offset: 0,
+        offset: Svma(0),
         start: None,
         address: Avma(0),
         source: None,
@@ -297,7 +297,7 @@ fn crash(signal: i32, address_kind: Option<AddressKind>, access: Option<Access>)
         ended_by: None,
         code: None,
         sender: None,
-        address: address_kind.as_ref().map(|_| 0x10),
+        address: address_kind.as_ref().map(|_| Avma(0x10)),
         address_kind,
         access,
         instruction: None,
