@@ -165,6 +165,14 @@ pub fn write(format: Format, capture: &Capture, out: impl Write) -> Result<(), E
         (_, None) if capture.timeline.is_some() => return nothing("no samples and no waits"),
         (_, None) => return nothing("no trace"),
         (Format::Firefox, Some(timeline)) => firefox::write(capture, timeline, out),
+        // Waits without a stack are nothing that a format of stacks could show.
+        (Format::Pprof | Format::Speedscope, Some(timeline))
+            if timeline.samples.is_empty()
+                && stacks::wait_shares(timeline).is_empty()
+                && (format == Format::Speedscope || timeline.allocations.is_empty()) =>
+        {
+            return nothing("no samples and no stacks of waiting threads");
+        }
         (Format::Pprof, Some(timeline)) => pprof::write(capture, timeline, out),
         (Format::Speedscope, Some(timeline)) => speedscope::write(capture, timeline, out),
         (Format::Collapsed, Some(timeline)) if timeline.samples.is_empty() => {

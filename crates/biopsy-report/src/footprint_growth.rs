@@ -13,6 +13,9 @@ use crate::text::{Page, TextOptions};
 use crate::units::{bytes, to_f64};
 use crate::words::name_and_pid;
 
+/// What is to be known of moments of more than one process.
+const OF_SEVERAL: &str = "these are of different processes: what differs need not be what one of them gained";
+
 /// Memory of one kind, at each moment.
 #[derive(Serialize)]
 struct Row {
@@ -91,11 +94,7 @@ pub(crate) fn growth(page: &mut Page, footprints: &[FootprintSummary]) {
     });
     page.line("memory", "1", &names.collect::<Vec<_>>().join("; "));
     if !is_one_process(&moments) {
-        page.line(
-            "note",
-            "33",
-            "these are of different processes: what differs need not be what one of them gained",
-        );
+        page.line("note", "33", OF_SEVERAL);
     }
     page.line("in all", "1", &change(&all));
     page.text.push('\n');
@@ -117,8 +116,11 @@ pub fn render_footprint_growth_text(footprints: &[FootprintSummary], options: Te
 #[must_use]
 pub fn render_footprint_growth_markdown(footprints: &[FootprintSummary]) -> String {
     let moments = moments(footprints);
-    let mut text =
-        "# Memory compared\n\n| memory | change | at each moment |\n| --- | ---: | --- |\n".to_owned();
+    let mut text = "# Memory compared\n\n".to_owned();
+    if !is_one_process(&moments) {
+        let _ = writeln!(text, "*{OF_SEVERAL}*\n");
+    }
+    text.push_str("| memory | change | at each moment |\n| --- | ---: | --- |\n");
     for one in rows(&moments) {
         let what = crate::markdown::plain(&one.text);
         let _ = writeln!(text, "| {what} | {} | {} |", change(&one.resident), row(&one.resident));
@@ -210,5 +212,34 @@ mod tests {
     fn several_processes_are_told() {
         let text = render_footprint_growth_text(&[at(7, &[]), at(8, &[])], TextOptions::default());
         assert!(text.contains("different processes"), "{text}");
+        // Who reads the ticket is to know it, too.
+        let markdown = render_footprint_growth_markdown(&[at(7, &[]), at(8, &[])]);
+        assert!(markdown.contains("\n*these are of different processes"), "{markdown}");
+        assert!(!render_footprint_growth_markdown(&[at(7, &[]), at(7, &[])]).contains("different"));
+        // A process without a number may be any.
+        assert!(render_footprint_growth_markdown(&[at(0, &[]), at(0, &[])]).contains("different"));
+    }
+
+    #[test]
+    fn a_change_has_a_sign_and_nothing_is_lost_at_the_ends_of_numbers() {
+        for (values, expected) in [
+            (&[0, 4096][..], "+4 KiB"),
+            (&[4096, 9 << 20, 0], "-4 KiB"),
+            (&[7, 7], "+0 B"),
+            (&[], "+0 B"),
+            (&[0, u64::MAX], "+16,384 PiB"),
+            (&[u64::MAX, 0], "-16,384 PiB"),
+        ] {
+            assert_eq!(change(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_other_versions_are_called_as_they_are() {
+        let other = || MemoryKind::from("gpu");
+        let found = rows(&moments(&[at(7, &[]), at(7, &[(other(), 9), (MemoryKind::Unknown, 5)])]));
+        let found: Vec<_> =
+            found.iter().map(|row| (row.kind.as_str(), row.text.as_str(), row.resident.as_slice())).collect();
+        assert_eq!(found, [("gpu", "gpu", &[0, 9][..]), ("", "unknown", &[0, 5])]);
     }
 }

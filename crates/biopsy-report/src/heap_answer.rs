@@ -96,3 +96,6 @@ pub fn render_heap_answer_text(answer: &Answer, top: usize, options: TextOptions
     }
     page.text
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,9 +120,40 @@ mod tests {
     }
 
     #[test]
+    fn a_hash_of_any_length_is_base64() {
+        // `printf %s TEXT | openssl dgst -sha256 -binary | base64`
+        for (script, expected) in [
+            ("abc", "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="),
+            ("hello", "sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="),
+        ] {
+            assert_eq!(hash(script), expected);
+        }
+    }
+
+    #[test]
+    fn text_is_text_wherever_it_stands() {
+        for (raw, expected) in [
+            ("a < b && c > d", "a &lt; b &amp;&amp; c &gt; d"),
+            ("\"'", "&quot;&#39;"),
+            ("</pre><script>", "&lt;/pre&gt;&lt;script&gt;"),
+            ("&lt;", "&amp;lt;"),
+            ("a\n\tb", "a\n\tb"),
+            ("\0\r\u{1b}[2J\u{202e}", "\\u{0}\\r\\u{1b}[2J\\u{202e}"),
+            ("größe 🦀", "größe 🦀"),
+        ] {
+            assert_eq!(text(raw), expected);
+        }
+    }
+
+    #[test]
     fn json_cannot_end_the_script() {
         let mut html = String::new();
         push_json(&mut html, "\"</script><!--&\u{2028}\"");
         assert_eq!(html, "\"\\u003c/script\\u003e\\u003c!--\\u0026\\\\u{2028}\"");
+        // It is JSON still, and says the same.
+        let (document, mut page) = (serde_json::json!({ "a<b": ["]]>&amp;", "1 > 0"] }), String::new());
+        push_json(&mut page, &serde_json::to_string_pretty(&document).unwrap());
+        assert!(!page.contains(['<', '>', '&']), "{page}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&page).unwrap(), document);
     }
 }

@@ -67,9 +67,13 @@ pub fn render_log_lines_text(capture: &Capture, lines: &[FoundLine<'_>], options
     let mut page = Page::new(options);
     let name = |source: &str| clean(source.rsplit('/').next().unwrap_or_default());
     let width = lines.iter().map(|found| name(found.source).chars().count()).max().unwrap_or_default();
+    let since = |found: &FoundLine<'_>| {
+        found.time.map_or_else(|| "–".to_owned(), |time| format!("{:+.3} s", seconds(capture, time)))
+    };
+    // Of days it takes more columns.
+    let longest = lines.iter().map(|found| since(found).chars().count()).max().unwrap_or_default().max(12);
     for found in lines {
-        let since =
-            found.time.map_or_else(|| "–".to_owned(), |time| format!("{:+.3} s", seconds(capture, time)));
+        let since = since(found);
         let of_day = found.time.and_then(|time| when::of_day(&when::at(&capture.header, time)?));
         let level = match found.line.level {
             LogLevel::Unknown => "",
@@ -81,7 +85,7 @@ pub fn render_log_lines_text(capture: &Capture, lines: &[FoundLine<'_>], options
             _ => "0",
         };
         let level = page.painted(paint, &format!("{level:7}"));
-        let times = page.painted("2", &format!("{since:>12}  {:12}", of_day.unwrap_or_default()));
+        let times = page.painted("2", &format!("{since:>longest$}  {:12}", of_day.unwrap_or_default()));
         let source = page.painted("2", &format!("{:width$}", name(found.source)));
         let mut text = found.line.text.lines();
         let first = clean(text.next().unwrap_or_default());
@@ -157,6 +161,45 @@ mod tests {
         );
         let none = render_log_lines_text(&Capture::default(), &[], TextOptions::default());
         assert!(none.starts_with("there are no logs in it"), "{none}");
+    }
+
+    #[test]
+    fn lines_of_several_logs_stand_below_each_other() {
+        let mut capture = capture();
+        capture.logs[0].lines.truncate(2);
+        let line = |seconds: u64, level| LogLine {
+            time: Some(MonoNanos(seconds * 1_000_000_000)),
+            level,
+            text: "x".to_owned(),
+        };
+        capture.logs.push(LogFile {
+            source: "journal:shop.service".to_owned(),
+            member: String::new(),
+            assumed_zone: String::new(),
+            lines: vec![line(5, LogLevel::Warning), line(1_000_005, LogLevel::Debug)],
+        });
+        let shown = |wanted: &WantedLines<'_>| {
+            let text = render_log_lines_text(&capture, &log_lines(&capture, wanted), TextOptions::default());
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let all = shown(&ALL);
+        let columns: Vec<_> = all
+            .iter()
+            .filter_map(|line| {
+                line.find("  info")
+                    .or(line.find("  error"))
+                    .or(line.find("  warning"))
+                    .or(line.find("  debug"))
+            })
+            .collect();
+        assert_eq!(columns, [28; 4], "{all:#?}");
+        assert_eq!(all[1], "      +0.000 s  11:27:03.500  warning  journal:shop.service  x");
+        assert_eq!(all[4], "+1000000.000 s  01:13:43.500  debug    journal:shop.service  x");
+        assert_eq!(all.last().map(String::as_str), Some("4 of 4 lines of 2 logs"));
+        let errors = shown(&WantedLines { least: LogLevel::Error, ..ALL });
+        assert_eq!(errors.last().map(String::as_str), Some("1 of 4 lines of 2 logs"));
+        let none = shown(&WantedLines { text: &|_| false, ..ALL });
+        assert_eq!(none, ["0 of 4 lines of 2 logs"]);
     }
 
     #[test]

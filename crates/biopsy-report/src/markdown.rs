@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use biopsy_analyze::{Diagnosis, Source};
 
-use crate::units::{count, evidence_text};
+use crate::units::{counted, evidence_text};
 pub(crate) use escape::plain;
 
 /// Dumps that are written whole.
@@ -45,7 +45,8 @@ pub(crate) fn render(diagnosis: &Diagnosis) -> String {
         }
     }
     if dumps.len() > DUMPS {
-        let _ = writeln!(text, "\n{} more dumps are in the page.", count((dumps.len() - DUMPS) as u64));
+        let more = counted((dumps.len() - DUMPS) as u64, "more dump is", "more dumps are");
+        let _ = writeln!(text, "\n{more} in the page.");
     }
     if let Some(growth) = &diagnosis.growth {
         text.push('\n');

@@ -71,3 +71,6 @@ fn is_foreign(capture: &Capture) -> bool {
 fn tool(capture: &Capture) -> &str {
     if capture.header.tool.is_empty() { "another tool" } else { &capture.header.tool }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ mod strands;
 
 use biopsy_analyze::Diagnosis;
 
-use crate::units::count;
+use crate::units::counted;
 pub(crate) use findings::findings;
 pub(crate) use heap::growth;
 pub(crate) use page::{Page, clean};
@@ -47,7 +47,8 @@ pub(crate) fn render(diagnosis: &Diagnosis, types: usize, options: TextOptions) 
         dump::body(&mut page, analysis);
     }
     if dumps.len() > DUMPS {
-        page.line("", "2", &format!("and {} more dumps in the report", count((dumps.len() - DUMPS) as u64)));
+        let more = counted((dumps.len() - DUMPS) as u64, "more dump", "more dumps");
+        page.line("", "2", &format!("and {more} in the report"));
     }
     if let Some(growth) = &diagnosis.growth {
         heap::growth(&mut page, &crate::assemble::heap_growth(growth), types);

@@ -132,7 +132,8 @@ pub fn reading(unit: Unit, value: f64) -> String {
     }
 }
 
-fn cores(value: f64) -> String {
+/// `1 core`, `2.5 cores`.
+pub(crate) fn cores(value: f64) -> String {
     let number = number(value);
     if number == "1" { "1 core".to_owned() } else { format!("{number} cores") }
 }

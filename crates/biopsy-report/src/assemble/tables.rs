@@ -329,3 +329,6 @@ impl Assembly<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::words::{change, noise, nothing, rate, words};
 use crate::markdown::plain;
 use crate::schema::comparison::{Comparison, Difference};
-use crate::units::{count, number};
+use crate::units::{cores, count, number};
 
 /// Rows of each table.
 const ROWS: usize = 40;
@@ -16,11 +16,11 @@ pub(super) fn render(comparison: &Comparison) -> String {
     for (name, side) in [("before", &comparison.before), ("after", &comparison.after)] {
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} s | {} cores | {} | {} |",
+            "| {name} | {} | {} | {} s | {} | {} | {} |",
             plain(&side.file),
             side.start.as_deref().unwrap_or("–"),
             number(side.seconds),
-            number(side.cores),
+            cores(side.cores),
             count(side.samples),
             side.requests.map_or_else(|| "–".to_owned(), count)
         );

@@ -3,7 +3,7 @@
 use super::words::{change, noise, nothing, rate, words};
 use crate::schema::comparison::{Comparison, Difference, Side};
 use crate::text::{Page, TextOptions};
-use crate::units::{count, number};
+use crate::units::{cores, counted, number};
 
 /// Quantities without a difference that are shown.
 const UNCHANGED: usize = 5;
@@ -41,9 +41,9 @@ fn about(side: &Side) -> String {
     let mut parts = vec![side.file.clone(), side.name.clone()];
     parts.extend(side.start.clone());
     parts.push(format!("{} s", number(side.seconds)));
-    parts.push(format!("{} cores", number(side.cores)));
-    parts.push(format!("{} samples", count(side.samples)));
-    parts.extend(side.requests.map(|requests| format!("{} requests", count(requests))));
+    parts.push(cores(side.cores));
+    parts.push(counted(side.samples, "sample", "samples"));
+    parts.extend(side.requests.map(|requests| counted(requests, "request", "requests")));
     parts.retain(|part| !part.is_empty());
     parts.join(" · ")
 }

@@ -65,7 +65,9 @@ fn line(thread: &str, calls: &[Call<'_>]) -> String {
     }
     for call in calls {
         line.push(';');
+        let begin = line.len();
         push(&mut line, &call.name);
+        keep_from_counts(&mut line, begin);
         line.push_str(match call.kind {
             CallKind::Kernel => "_[k]",
             CallKind::Jit => "_[j]",
@@ -73,6 +75,21 @@ fn line(thread: &str, calls: &[Call<'_>]) -> String {
         });
     }
     line
+}
+
+/// Readers take a number behind a blank for a count, also that before the last (of a differential flame graph): a name that ends in one
+/// gets another character in place of the blank.
+fn keep_from_counts(line: &mut String, begin: usize) {
+    let Some((before, last)) = line.get(begin..).and_then(|name| name.rsplit_once(char::is_whitespace))
+    else {
+        return;
+    };
+    if !last.is_empty() && last.chars().all(|char| char.is_ascii_digit() || char == '.') {
+        let (at, last) = (begin + before.len(), last.to_owned());
+        line.truncate(at);
+        line.push('_');
+        line.push_str(&last);
+    }
 }
 
 /// A name in which nothing ends the frame or the line.

@@ -3,6 +3,7 @@
 use biopsy_model::capture::Capture;
 use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::stack::{FrameHandle, FrameSpace, StackHandle};
+use biopsy_model::symbol::place_name;
 use biopsy_model::timeline::{Timeline, WaitSample};
 use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
@@ -79,11 +80,9 @@ pub(crate) fn calls(timeline: &Timeline, stack: Option<StackHandle>) -> Vec<Call
     calls
 }
 
+/// As the report calls it.
 fn unnamed(module: Option<&Module>, address: u64) -> String {
-    match module {
-        Some(module) => format!("{}+{address:#x}", base_name(&module.path)),
-        None => format!("{address:#x}"),
-    }
+    place_name(module.map_or("", |module| &module.path), address)
 }
 
 /// A thread of the export.

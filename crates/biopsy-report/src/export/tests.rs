@@ -1,5 +1,7 @@
 //! Every export of the made-up recording, read back by its own messages or as its JSON, and counted against the recording.
 
+mod agreement;
+mod contents;
 mod generated;
 
 use super::{Format, perfetto, pprof, write};

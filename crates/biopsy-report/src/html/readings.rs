@@ -68,3 +68,6 @@ impl Readings<'_> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,7 @@ fn stacks(text: &mut String, analysis: &DumpAnalysis, level: &str) {
         );
         for row in group.frames.iter().take(ROWS) {
             if row.skipped > 0 {
-                let _ = writeln!(text, "… {} more frames", row.skipped);
+                let _ = writeln!(text, "… {}", counted(row.skipped.into(), "more frame", "more frames"));
             }
             let line = crate::text::clean(&words::frame(row));
             let _ = writeln!(text, "{}", line.replace("```", "'''"));
@@ -73,7 +73,8 @@ fn stacks(text: &mut String, analysis: &DumpAnalysis, level: &str) {
         text.push_str("```\n");
     }
     if analysis.groups.len() > GROUPS {
-        let _ = writeln!(text, "\n{} more groups are in the page.", analysis.groups.len() - GROUPS);
+        let more = (analysis.groups.len() - GROUPS) as u64;
+        let _ = writeln!(text, "\n{} in the page.", counted(more, "more group is", "more groups are"));
     }
 }
 

@@ -59,7 +59,8 @@ fn stacks(page: &mut Page, analysis: &DumpAnalysis) {
         }
     }
     if analysis.groups.len() > GROUPS {
-        page.line("", "2", &format!("and {} more groups in the report", analysis.groups.len() - GROUPS));
+        let more = counted((analysis.groups.len() - GROUPS) as u64, "more group", "more groups");
+        page.line("", "2", &format!("and {more} in the report"));
     }
 }
 
@@ -76,14 +77,16 @@ fn line(analysis: &DumpAnalysis, group: &StackGroup) -> String {
 
 fn rows(page: &mut Page, group: &StackGroup) {
     // Notes of a runtime are in the page.
-    for row in group.frames.iter().filter(|row| !row.is_note()).take(ROWS) {
+    let shown: Vec<_> = group.frames.iter().filter(|row| !row.is_note()).collect();
+    for row in shown.iter().take(ROWS) {
         if row.skipped > 0 {
-            page.text.push_str(&format!("                … {} more frames\n", row.skipped));
+            let skipped = counted(row.skipped.into(), "more frame", "more frames");
+            page.text.push_str(&format!("                … {skipped}\n"));
         }
         page.row("                ", 16, &frame(row));
     }
-    if group.frames.len() > ROWS {
-        page.text.push_str(&format!("                … {} more\n", group.frames.len() - ROWS));
+    if shown.len() > ROWS {
+        page.text.push_str(&format!("                … {} more\n", shown.len() - ROWS));
     }
     if let Some(end) = words::end(group) {
         page.row("                ", 16, &format!("({end})"));

@@ -102,3 +102,131 @@ fn blocks(page: &mut Page, allocator: &Allocator) {
         page.line("", "", &body);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use biopsy_model::footprint::{self, MemoryKind};
+
+    fn part(kind: MemoryKind, resident: u64) -> footprint::FootprintPart {
+        footprint::FootprintPart { kind, resident, reserved: resident }
+    }
+
+    fn shown(facts: footprint::Footprint, width: Option<usize>) -> String {
+        let options = TextOptions { width, color: false };
+        let mut page = Page::new(options);
+        footprint(&mut page, &FootprintSummary { name: "server".to_owned(), facts }, options);
+        page.text
+    }
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share_and_goes_where_there_is_no_room() {
+        let facts = || footprint::Footprint {
+            parts: vec![
+                part(MemoryKind::Allocated, 500 << 20),
+                part(MemoryKind::Stacks, 248 << 20),
+                part(MemoryKind::Shared, 250 << 20),
+                // More than a thousandth is shown, less is not.
+                part(MemoryKind::CompiledCode, 2 << 20),
+                part(MemoryKind::ChangedFiles, 900 << 10),
+            ],
+            ..footprint::Footprint::default()
+        };
+        let bars = |width| -> Vec<usize> {
+            let text = shown(facts(), width);
+            let rows = text.lines().filter(|line| line.contains(" %  "));
+            rows.map(|row| row.chars().filter(|char| *char == '█').count()).collect()
+        };
+        assert_eq!(bars(None), [10, 5, 5, 0]);
+        assert_eq!(bars(Some(WIDE)), [10, 5, 5, 0]);
+        assert_eq!(bars(Some(WIDE - 1)), [0; 4]);
+        let narrow = shown(facts(), Some(WIDE - 1));
+        assert!(narrow.contains("   500 MiB   50 %  allocated by native code, in use\n"), "{narrow}");
+    }
+
+    #[test]
+    fn of_no_memory_there_is_no_share() {
+        let text = shown(
+            footprint::Footprint {
+                parts: vec![part(MemoryKind::Stacks, 0)],
+                ..footprint::Footprint::default()
+            },
+            None,
+        );
+        assert!(!text.contains('%') && text.starts_with("memory of   server\n"), "{text}");
+    }
+
+    #[test]
+    fn what_the_kernel_says_is_told_as_far_as_there_is_any() {
+        let kernel = |shared, swapped| {
+            let sums = footprint::KernelSums {
+                resident: 80 << 20,
+                anonymous: 60 << 20,
+                files: 20 << 20,
+                shared,
+                swapped,
+                page_tables: 400 << 10,
+            };
+            let text = shown(
+                footprint::Footprint { kernel: Some(sums), pause_ms: 2.5, ..footprint::Footprint::default() },
+                Some(160),
+            );
+            text.lines().skip(1).take(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            kernel(0, 0),
+            [
+                "kernel      80 MiB resident: 60 MiB of its own, 20 MiB of files; page tables 400 KiB",
+                "paused      2.5 ms"
+            ]
+        );
+        assert!(kernel(1 << 20, 0)[0].contains("of files, 1 MiB shared; page"), "{:?}", kernel(1 << 20, 0));
+        assert!(
+            kernel(1, 2)[0].contains("of files, 1 B shared, 2 B swapped out; page"),
+            "{:?}",
+            kernel(1, 2)
+        );
+    }
+
+    #[test]
+    fn blocks_that_threads_keep_are_not_in_use() {
+        let blocks = |count, bytes| footprint::Blocks { count, bytes };
+        let arena = |used, free, fast| footprint::ArenaFacts {
+            system: 4 << 20,
+            used,
+            free,
+            fast,
+            top: 4_096,
+            ..footprint::ArenaFacts::default()
+        };
+        let class = |up_to, bytes| footprint::SizeClass { up_to, used: blocks(1, bytes), free: blocks(0, 0) };
+        let allocator = footprint::AllocatorFacts {
+            name: "glibc\u{1b}".to_owned(),
+            arenas: vec![
+                arena(blocks(9, 3_072), blocks(1, 512), blocks(0, 0)),
+                arena(blocks(2, 2_048), blocks(1, 512), blocks(1, 1_024)),
+            ],
+            cached: blocks(10, 1_024),
+            mapped: blocks(0, 0),
+            classes: (1..8).map(|number| class(number * 16, 10 * number)).chain([class(4_096, 0)]).collect(),
+            whole: false,
+        };
+        let text = shown(
+            footprint::Footprint { allocators: vec![allocator], ..footprint::Footprint::default() },
+            Some(160),
+        );
+        let lines: Vec<&str> = text.lines().skip(3).collect();
+        assert_eq!(
+            lines,
+            [
+                "glibc\\u{1b}  2 arenas: 8 MiB from the system, 4 KiB in use in 1 block, 2 KiB free in 3 blocks, 8 KiB at the ends; not whole",
+                "            1 KiB in 10 blocks kept by threads",
+                "            70 B in use in 1 block of up to 112 bytes",
+                "            60 B in use in 1 block of up to 96 bytes",
+                "            50 B in use in 1 block of up to 80 bytes",
+                "            40 B in use in 1 block of up to 64 bytes",
+                "            30 B in use in 1 block of up to 48 bytes",
+            ]
+        );
+    }
+}

@@ -6,7 +6,7 @@ use biopsy_model::heap::HeapSource;
 
 use super::page::{Page, TextOptions, clean, cut_end};
 use crate::schema::heap::Growth;
-use crate::units::{bytes, count, seconds, share, to_f64};
+use crate::units::{bytes, count, counted, seconds, share, to_f64};
 use crate::words::name_and_pid;
 
 /// Narrower terminals show neither numbers of live objects nor garbage.
@@ -33,10 +33,10 @@ pub(super) fn heap(page: &mut Page, summary: &HeapSummary, top: usize, options: 
             "not whole",
             "1;33",
             &format!(
-                "{} places could not be read, {} skipped, {} references lead nowhere",
-                count(facts.problems),
+                "{} could not be read, {} skipped, {} nowhere",
+                counted(facts.problems, "place", "places"),
                 bytes(to_f64(facts.skipped_bytes)),
-                count(facts.dangling)
+                counted(facts.dangling, "reference leads", "references lead")
             ),
         );
     }
@@ -98,7 +98,7 @@ fn inspections(page: &mut Page, summary: &HeapSummary) {
 pub(crate) fn growth(page: &mut Page, growth: &Growth, types: usize) {
     let moments = growth.moments.iter().map(|one| {
         let taken = one.taken_at.as_ref().map_or_else(String::new, |taken| format!(" at {taken}"));
-        format!("{} in {} objects{taken}", bytes(to_f64(one.bytes)), count(one.objects))
+        format!("{} in {}{taken}", bytes(to_f64(one.bytes)), counted(one.objects, "object", "objects"))
     });
     page.line("alive", "1", &moments.collect::<Vec<_>>().join("; "));
     if !growth.is_one_process {
@@ -138,7 +138,8 @@ pub(crate) fn growth(page: &mut Page, growth: &Growth, types: usize) {
     }
     let more = growth.types.len() - shown;
     if more > 0 {
-        page.text.push_str(&format!("{} more types: `--json` has them\n", count(more as u64)));
+        page.text
+            .push_str(&format!("{}: `--json` has them\n", counted(more as u64, "more type", "more types")));
     }
 }
 
@@ -179,8 +180,9 @@ fn totals(page: &mut Page, summary: &HeapSummary) {
         _ => {}
     }
     page.line("objects", "2", &body);
-    let mut body =
-        format!("{} references, {} types", count(facts.references), count(summary.types.len() as u64));
+    let mut body = counted(facts.references, "reference", "references")
+        + ", "
+        + &counted(summary.types.len() as u64, "type", "types");
     if !by_runtime {
         body.push_str(&format!("; {} of free space between objects", size(facts.free_bytes)));
     }
@@ -255,6 +257,7 @@ fn types(page: &mut Page, summary: &HeapSummary, top: usize, options: TextOption
     }
     let more = summary.types.len() - shown;
     if more > 0 {
-        page.text.push_str(&format!("{} more types: `--json` has them\n", count(more as u64)));
+        page.text
+            .push_str(&format!("{}: `--json` has them\n", counted(more as u64, "more type", "more types")));
     }
 }

@@ -39,8 +39,11 @@ pub(super) fn lines(page: &mut Page, analysis: &DumpAnalysis) {
             &format!("{} at an await", counted(operations.pending, "operation", "operations")),
         );
         for group in operations.groups.iter().take(OPERATIONS) {
-            let methods =
+            let mut methods =
                 group.methods.iter().take(METHODS).map(String::as_str).collect::<Vec<_>>().join(" ← ");
+            if let Some(more) = group.methods.len().checked_sub(METHODS).filter(|more| *more > 0) {
+                methods.push_str(&format!(" ← {more} more"));
+            }
             page.line(&format!("  {} ×", group.count), "1", &format!("{methods} awaits {}", awaits(group)));
         }
     }

@@ -133,6 +133,51 @@ mod tests {
     }
 
     #[test]
+    fn a_name_in_a_table_is_cut_where_the_terminal_ends() {
+        let row = |width, name: &str| {
+            let mut page = Page::new(TextOptions { width, color: false });
+            page.row("  12 MiB  ", 10, name);
+            page.text
+        };
+        let name = "a name that is of forty columns and four";
+        for (width, expected) in [
+            (None, name.to_owned()),
+            (Some(50), name.to_owned()),
+            (Some(49), format!("{}…", &name[..38])),
+            (Some(40), format!("{}…", &name[..29])),
+            // No terminal is narrower.
+            (Some(0), format!("{}…", &name[..29])),
+        ] {
+            assert_eq!(row(width, name), format!("  12 MiB  {expected}\n"), "{width:?}");
+        }
+        assert_eq!(row(Some(50), "a\nb\u{1b}"), "  12 MiB  a b\\u{1b}\n");
+        let mut narrow = Page::new(TextOptions { width: Some(40), color: false });
+        narrow.row("front", 60, "name");
+        assert_eq!(narrow.text, "front…\n", "where nothing is left it says that something was");
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        for (text, width, expected) in
+            [("größe", 5, "größe"), ("größe", 4, "grö…"), ("größe", 1, "…"), ("größe", 0, "…"), ("", 0, "")]
+        {
+            assert_eq!(cut_end(text, width), expected);
+        }
+    }
+
+    #[test]
+    fn colour_is_around_the_heading_alone_and_moves_nothing() {
+        let line = |color| {
+            let mut page = Page::new(TextOptions { width: Some(40), color });
+            page.line("notice", "1;33", "one two three four five six seven");
+            page.text
+        };
+        let painted = line(true);
+        assert!(painted.starts_with("\u{1b}[1;33mnotice\u{1b}[0m      one"), "{painted}");
+        assert_eq!(painted.replace("\u{1b}[1;33m", "").replace("\u{1b}[0m", ""), line(false));
+    }
+
+    #[test]
     fn names_cannot_steer_the_terminal() {
         assert_eq!(clean("a\x1b[2Jb\r\n"), "a\\u{1b}[2Jb\\r ");
     }

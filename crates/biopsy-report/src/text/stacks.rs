@@ -113,7 +113,10 @@ fn summaries(page: &mut Page, analysis: &DumpAnalysis) {
         page.line(
             "",
             DIM,
-            &format!("and {} other chains: see `--json`", operations.groups.len() - OPERATIONS),
+            &format!(
+                "and {}: see `--json`",
+                counted((operations.groups.len() - OPERATIONS) as u64, "other chain", "other chains")
+            ),
         );
     }
 }
@@ -217,7 +220,8 @@ impl Out {
             }
         }
         if lines.len() > shown {
-            self.push(indent, DIM, &format!("… {} more frames", lines.len() - shown));
+            let more = counted((lines.len() - shown) as u64, "more frame", "more frames");
+            self.push(indent, DIM, &format!("… {more}"));
         }
         if let Some(end) = words::end(group) {
             self.push(indent, DIM, &format!("({end})"));
@@ -327,7 +331,7 @@ fn facts(analysis: &DumpAnalysis, group: &StackGroup, threads: &[&DumpThread]) -
         lines.push(holds(lock));
     }
     if held.len() > HELD {
-        lines.push(format!("and holds {} more locks", held.len() - HELD));
+        lines.push(format!("and holds {}", counted((held.len() - HELD) as u64, "more lock", "more locks")));
     }
     for exception in threads.iter().filter_map(|thread| thread.managed.as_ref()?.exception.as_ref()).take(1) {
         lines.push(format!("last exception: {}", exception.words()));
@@ -373,7 +377,7 @@ fn lines(group: &StackGroup, native: bool) -> Vec<Line<'_>> {
             continue;
         }
         if row.skipped > 0 {
-            lines.push(Line::Note(format!("… {} frames left out", row.skipped)));
+            lines.push(Line::Note(format!("… {} left out", counted(row.skipped.into(), "frame", "frames"))));
         }
         if !native && managed && !row.managed {
             hidden.push(row);
@@ -455,14 +459,4 @@ fn cut_start(text: &str, width: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_cut_where_they_tell_least() {
-        assert_eq!(cut_start("App.Server.Deployments.Locks.Take", 20), "…Locks.Take");
-        assert_eq!(cut_start("App.Take", 20), "App.Take");
-        assert_eq!(cut_end("a monitor of something", 10), "a monitor…");
-        assert!(cut_start(&"x".repeat(100), 20).chars().count() <= 20);
-    }
-}
+mod tests;

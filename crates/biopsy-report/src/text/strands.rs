@@ -74,7 +74,8 @@ pub(super) fn strands(runtimes: &[StrandRuntime], options: StacksOptions) -> Str
         }
         if runtime.groups.len() > GROUPS {
             line(0, "", "");
-            line(0, DIM, &format!("and {} other stacks", runtime.groups.len() - GROUPS));
+            let other = counted((runtime.groups.len() - GROUPS) as u64, "other stack", "other stacks");
+            line(0, DIM, &format!("and {other}"));
         }
         if hidden > 0 {
             line(0, "", "");

@@ -80,7 +80,7 @@ pub(crate) fn end(group: &StackGroup) -> Option<&'static str> {
 /// `worker-*, timer (4711)`: names of the threads of a group, patterns of numbered ones.
 pub(crate) fn names(analysis: &DumpAnalysis, group: &StackGroup) -> String {
     const SHOWN: usize = 3;
-    /// Threads whose names are looked at: a group may have a hundred thousand.
+    /// Threads whose names are looked at: a group may have a hundred thousand. Of more they are not counted.
     const MEMBERS: usize = 2_000;
     let mut names: Vec<(String, usize)> = Vec::new();
     for thread in group.members.iter().take(MEMBERS).filter_map(|index| analysis.threads.get(*index)) {
@@ -91,13 +91,14 @@ pub(crate) fn names(analysis: &DumpAnalysis, group: &StackGroup) -> String {
         }
     }
     names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let more = names.len().saturating_sub(SHOWN);
+    let more = names.iter().filter(|(name, _)| !name.is_empty()).count().saturating_sub(SHOWN);
+    let are_all = group.members.len() <= MEMBERS;
     let alone = group.members.len() == 1;
     let mut words: Vec<String> = names
         .into_iter()
         .filter(|(name, _)| !name.is_empty())
         .take(SHOWN)
-        .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name })
+        .map(|(name, count)| if count > 1 && are_all { format!("{name} ×{count}") } else { name })
         .collect();
     if let Some(thread) =
         group.members.first().and_then(|index| analysis.threads.get(*index)).filter(|_| alone)
@@ -112,7 +113,7 @@ pub(crate) fn names(analysis: &DumpAnalysis, group: &StackGroup) -> String {
         return format!("threads {}{rest}", shown.join(", "));
     }
     if more > 0 {
-        words.push(format!("and {more} more names"));
+        words.push(format!("and {}", units::counted(more as u64, "more name", "more names")));
     }
     words.join(", ")
 }
@@ -193,13 +194,4 @@ pub(crate) fn awaits(group: &OperationGroup) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::pattern;
-
-    #[test]
-    fn numbered_threads_share_a_pattern() {
-        assert_eq!(pattern("worker-17"), "worker-*");
-        assert_eq!(pattern("main"), "main");
-        assert_eq!(pattern("17"), "17");
-    }
-}
+mod tests;

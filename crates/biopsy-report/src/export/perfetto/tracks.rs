@@ -132,15 +132,19 @@ fn events<W: Write>(capture: &Capture, timeline: &Timeline, packets: &mut Packet
         named(packets, EVENTS | 1, "lost")?;
         for loss in &timeline.losses {
             let name = format!("{} lost", words::loss_for_people(loss.kind));
-            let notes =
-                vec![note("count", loss.count.to_string()), note("until", format!("{} ns", loss.to.0))];
+            // 0: how many is not known.
+            let count =
+                Some(loss.count).filter(|count| *count > 0).map(|count| note("count", count.to_string()));
+            let mut notes = Vec::from_iter(count);
+            notes.push(note("until", format!("{} ns", loss.to.0)));
             instant(packets, loss.from, EVENTS | 1, name, notes)?;
         }
     }
     for (index, log) in capture.logs.iter().enumerate() {
         let track = EVENTS | (index as u64 + 2);
         named(packets, track, &log.source)?;
-        for line in log.lines.iter().filter(|line| line.level >= LogLevel::Info) {
+        // Most logs do not say how bad a line is.
+        for line in log.lines.iter().filter(|line| line.level != LogLevel::Debug) {
             if let Some(time) = line.time {
                 let notes = vec![note("level", words::level(line.level).to_owned())];
                 instant(packets, time, track, line.text.clone(), notes)?;

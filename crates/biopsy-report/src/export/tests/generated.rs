@@ -86,11 +86,14 @@ fn allocation() -> impl Strategy<Value = Allocation> {
 
 /// Names that a frame may have; the empty one is none.
 fn names() -> impl Strategy<Value = Vec<String>> {
-    vec(prop::sample::select(vec!["", "f", "g;h", "a b", "x\ny"]).prop_map(str::to_owned), FRAMES as usize)
+    vec(
+        prop::sample::select(vec!["", "f", "g;h", "a b", "x\ny", "step 7", "12"]).prop_map(str::to_owned),
+        FRAMES as usize,
+    )
 }
 
 prop_compose! {
-    fn traces()(
+    pub(super) fn traces()(
         names in names(),
         callers in vec((prop::option::of(0..STACKS), 0..FRAMES + 1), STACKS as usize),
         samples in vec(sample(), 0..30),
@@ -143,7 +146,7 @@ prop_compose! {
     }
 }
 
-fn capture(timeline: Timeline) -> Capture {
+pub(super) fn capture(timeline: Timeline) -> Capture {
     Capture { timeline: Some(timeline), ..Capture::default() }
 }
 
@@ -219,7 +222,7 @@ proptest! {
             timeline.allocations.iter().map(|one| one.weight).sum(),
             kept,
         ];
-        let nothing = stacks::is_empty(&timeline);
+        let nothing = timeline.samples.is_empty() && stacks::wait_shares(&timeline).is_empty();
         let Some(bytes) = exported(Format::Pprof, &capture(timeline)) else {
             prop_assert!(nothing);
             return Ok(());
