@@ -34,6 +34,7 @@ pub(crate) enum Check {
 impl Check {
     /// The part of the value that is one.
     pub(crate) fn part(self, text: &[u8], value: Range<usize>) -> Option<Range<usize>> {
+        let value = if self == Self::Credentials { within_query(text, value) } else { value };
         let bytes = &text[value.clone()];
         let before = text[..value.start].last().copied();
         let behind = text.get(value.end).copied();
@@ -163,6 +164,17 @@ fn is_credentials(before: &[u8], value: &[u8]) -> bool {
         && !head.to_ascii_lowercase().ends_with(b"authorization");
     let is_word = !has_scheme && is_name(value) && value.len() < 32 && !crate::scrambled::is_scrambled(value);
     !is_of_path && !is_variable && !is_call && !is_word
+}
+
+/// `/a?authorization=x1&lang=en`: in a query the next parameter is none of the credentials.
+fn within_query(text: &[u8], value: Range<usize>) -> Range<usize> {
+    const NAME: &[u8] = b"authorization=";
+    let before = &text[..value.start];
+    let start = before.len().saturating_sub(NAME.len());
+    let is_of_query =
+        before[start..].eq_ignore_ascii_case(NAME) && matches!(before[..start].last(), Some(b'?' | b'&'));
+    let end = memchr::memchr(b'&', &text[value.clone()]).filter(|_| is_of_query);
+    value.start..end.map_or(value.end, |end| value.start + end)
 }
 
 /// `user:password@`, `username:pass@`: what documentation writes.

@@ -248,6 +248,7 @@ impl Shape {
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
             && (!self.mixed || plausible::is_mixed(value))
             && (!self.generated || made_up::is_generated(value))
+            && !(self.has_prefixes && is_setting(value, self.random_run))
             && (self.random_run == 0
                 || self.has_prefixes && value.len() > 36 && plausible::is_uuid(&value[value.len() - 36..])
                 || plausible::has_random_run(value, self.random_run)
@@ -277,6 +278,12 @@ impl Shape {
             start = end + 1;
         }
     }
+}
+
+/// `private_key=x1`, `ion_id=x1`: a name that begins like a credential, its sign, and the value that is another rule's.
+fn is_setting(value: &[u8], random_run: usize) -> bool {
+    let sign = value.iter().position(|b| *b == b'=').unwrap_or(value.len());
+    value[sign..].iter().any(|b| *b != b'=') && !plausible::has_random_run(&value[..sign], random_run)
 }
 
 /// A run of base64 as a key has, however short.

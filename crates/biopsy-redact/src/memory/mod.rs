@@ -94,8 +94,8 @@ struct Anchor {
 enum Meaning {
     /// These rules are to be asked.
     Rules(Vec<Asked>),
-    /// It is the secret. `wide`: also as UTF-16.
-    Literal { wide: bool },
+    /// It is the secret, written so. `wide`: also with a zero behind each byte.
+    Literal { written: Encoding, wide: bool },
 }
 
 /// A rule that is asked at an anchor.
@@ -166,7 +166,7 @@ impl MemoryScanner {
             anchors.extend(patterns.into_iter().map(|pattern| Anchor {
                 bytes: pattern.bytes,
                 exact: true,
-                meaning: Meaning::Literal { wide: pattern.wide },
+                meaning: Meaning::Literal { written: pattern.written, wide: pattern.wide },
             }));
             None
         } else {
@@ -249,11 +249,11 @@ impl MemoryScanner {
         }
         let length = anchor.bytes.len();
         match &anchor.meaning {
-            Meaning::Literal { wide } => {
+            Meaning::Literal { written, wide } => {
                 if at.stride == 1 || *wide {
                     let end = at.start + (length - 1) * at.stride + 1;
                     // Characters of ASCII stand where they stand in either order.
-                    let encoding = if at.stride == 1 { Encoding::Bytes } else { Encoding::Little };
+                    let encoding = if at.stride == 1 { *written } else { Encoding::Little };
                     let rule = self.names.len() - 1;
                     found.push(Found { start: at.start, end, rule, encoding });
                 }
