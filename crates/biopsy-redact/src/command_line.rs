@@ -22,8 +22,8 @@ struct ShortOption {
     programs: &'static [&'static str],
     option: &'static str,
     attached: bool,
-    /// The value is `user:password`.
-    user: bool,
+    /// The value is `user:password`: what stands between the two.
+    behind: Option<char>,
     /// Only with this word among the first arguments.
     with: Option<&'static str>,
 }
@@ -32,9 +32,9 @@ const fn option(
     programs: &'static [&'static str],
     option: &'static str,
     attached: bool,
-    user: bool,
+    behind: Option<char>,
 ) -> ShortOption {
-    ShortOption { programs, option, attached, user, with: None }
+    ShortOption { programs, option, attached, behind, with: None }
 }
 
 impl ShortOption {
@@ -59,7 +59,7 @@ const SHORT_OPTIONS: [ShortOption; 14] = [
         ],
         "-p",
         true,
-        false,
+        None,
     ),
     option(
         &[
@@ -73,33 +73,33 @@ const SHORT_OPTIONS: [ShortOption; 14] = [
         ],
         "-p",
         true,
-        false,
+        None,
     ),
     option(
         &["mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport", "mongostat"],
         "-p",
         false,
-        false,
+        None,
     ),
-    option(&["sshpass", "psexec", "psexec64"], "-p", false, false),
+    option(&["sshpass", "psexec", "psexec64"], "-p", false, None),
     ShortOption {
         with: Some("login"),
-        ..option(&["docker", "podman", "nerdctl", "helm", "buildah", "skopeo", "oc"], "-p", false, false)
+        ..option(&["docker", "podman", "nerdctl", "helm", "buildah", "skopeo", "oc"], "-p", false, None)
     },
-    option(&["sshpass", "7z", "7za", "7zz"], "-p", true, false),
-    option(&["sqlcmd", "osql", "bcp", "isql", "unzip", "zip", "cqlsh"], "-P", false, false),
-    option(&["sqlcmd", "osql", "bcp"], "-P", true, false),
-    option(&["redis-cli", "keydb-cli", "valkey-cli"], "-a", false, false),
+    option(&["sshpass", "7z", "7za", "7zz"], "-p", true, None),
+    option(&["sqlcmd", "osql", "bcp", "isql", "unzip", "zip", "cqlsh"], "-P", false, None),
+    option(&["sqlcmd", "osql", "bcp"], "-P", true, None),
+    option(&["redis-cli", "keydb-cli", "valkey-cli"], "-a", false, None),
     option(
         &["ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldappasswd", "ldapwhoami"],
         "-w",
         false,
-        false,
+        None,
     ),
-    option(&["curl", "http", "https", "ab", "xh"], "-u", false, true),
-    option(&["curl"], "--user", false, true),
-    option(&["curl"], "--proxy-user", false, true),
-    option(&["smbclient", "rpcclient", "mount.cifs", "net"], "-U", false, true),
+    option(&["curl", "http", "https", "ab", "xh"], "-u", false, Some(':')),
+    option(&["curl"], "--user", false, Some(':')),
+    option(&["curl"], "--proxy-user", false, Some(':')),
+    option(&["smbclient", "rpcclient", "smbget", "smbcacls", "net"], "-U", false, Some('%')),
 ];
 
 impl Redactor {
@@ -156,7 +156,9 @@ impl Redactor {
             };
             let range = span.range.start - place.start..span.range.end - place.start;
             let (Some(value), Some(rule)) = (arg.get(range.clone()), span.rule) else { continue };
-            if masks_in(arg.as_bytes()).is_empty() {
+            // Another option is no value.
+            let is_option = range.start == 0 && is_long_option(arg);
+            if !is_option && masks_in(arg.as_bytes()).is_empty() {
                 let rule = self.engine().rules()[rule].id.clone();
                 self.learn_told(value.as_bytes());
                 let mask = self.pseudonym(&rule, value);
@@ -191,7 +193,10 @@ impl Redactor {
         {
             return Some(Hide {
                 rule: OPTION_RULE.to_owned(),
-                from: if short.user { next.find(':')? + 1 } else { 0 },
+                from: match short.behind {
+                    Some(sign) => next.find(sign)? + 1,
+                    None => 0,
+                },
             });
         }
         let name =
@@ -262,6 +267,11 @@ struct Hide {
 impl Hide {
     /// Another option is no value.
     fn applies(&self, arg: &str) -> bool {
-        !(arg.starts_with("--") && arg.len() > 2 && arg[2..].starts_with(|c: char| c.is_ascii_alphabetic()))
+        !is_long_option(arg)
     }
+}
+
+/// `--verbose`
+fn is_long_option(arg: &str) -> bool {
+    arg.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }

@@ -66,7 +66,7 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
             colon = true;
             3
         }
-        [b'=', b'=', b'=', ..] => 3,
+        [b'=' | b'!', b'=', b'=', ..] => 3,
         // `gpg-preset-passphrase -> ../gnupg/gpg-preset-passphrase`: a link.
         [b'-', b'>', b' ', b'.' | b'/', ..] => return None,
         [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
