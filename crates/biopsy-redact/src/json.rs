@@ -109,6 +109,10 @@ fn strings_of(text: &[u8], line: &Range<usize>) -> Option<Strings> {
     // A line of a document in lines: `"name": "value",`, or an element of a list.
     if bytes[first] == b'"' {
         let close = string_end(text, line.start + first + 1, line.end);
+        // A string of JSON has no line end in it; a cell of CSV has, with a key of many lines.
+        if close == line.end && text[..close].ends_with(b"\n") {
+            return None;
+        }
         let behind = text.get(close + 1..line.end).unwrap_or_default().trim_ascii();
         return match behind {
             [] | [b','] => {
@@ -268,6 +272,7 @@ mod tests {
             // No JSON: nothing is said of it.
             (r#"f("a", x"y") {"#, r#"x"y"#, Some(r#"x"y"#)),
             ("a,\"x\"\"y\",b", "x\"\"y", Some("x\"\"y")),
+            ("\"x1\ny1\",b\n", "x1\ny1", Some("x1\ny1")),
             (r#"{"a":"x"} and "y" z"#, r#"y" z"#, Some(r#"y" z"#)),
         ] {
             assert_eq!(kept(text, part).as_deref(), wanted, "{text}");

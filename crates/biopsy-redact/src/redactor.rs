@@ -16,7 +16,7 @@ use crate::pseudonym::{self, BundleKey, Pseudonym};
 use crate::rules::Strength;
 use crate::scan::{self, Engine, Span};
 use crate::verify::Fingerprints;
-use crate::{Hit, RedactError, peeled, unquoted, wide, word_lists};
+use crate::{Hit, RedactError, markup, peeled, records, unquoted, wide, word_lists};
 
 /// Rule id of values that were found by key somewhere and turned up elsewhere.
 pub const LEARNED_RULE: &str = "learned";
@@ -238,7 +238,11 @@ impl Redactor {
         if spans.len() > plain {
             masks.sort_by_key(|mask| mask.start);
         }
-        if spans.is_empty() { spans } else { json::within_strings(text, scan::tidy(text, &masks, spans)) }
+        if spans.is_empty() {
+            return spans;
+        }
+        let spans = json::within_strings(text, scan::tidy(text, &masks, spans));
+        records::within_cells(text, markup::between_tags(text, spans))
     }
 
     /// What rules and learned values say about a text without UTF-16.

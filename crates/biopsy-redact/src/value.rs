@@ -299,11 +299,10 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
                 }
                 true
             }
-            b';' => is_end(text, at + 1) || pair_follows(text, at + 1),
-            b',' => {
+            b';' | b',' => {
                 is_end(text, at + 1)
                     || pair_follows(text, at + 1)
-                    || *in_row.get_or_insert_with(|| rows::is_in_row(text, place.key))
+                    || *in_row.get_or_insert_with(|| rows::separator_around(text, place.key)) == Some(byte)
             }
             b'&' => {
                 query
