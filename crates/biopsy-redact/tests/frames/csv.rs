@@ -71,8 +71,8 @@ proptest! {
         let before = cells(&text, separator).expect("it was written so");
         let after = masked(&text);
         prop_assert_eq!(cells(&after, separator), Some(before.clone()), "{}\nbecame\n{}", text, after);
-        // Where each cell is in quotes, nobody has to say which columns there are.
-        if always {
+        // Where each cell is in quotes, and each record in one line, nobody has to say which columns there are.
+        if always && text.lines().count() == before.len() {
             let (_, rows) = text.split_once('\n').expect("names are in one line");
             let after = masked(rows);
             prop_assert_eq!(cells(&after, separator), Some(before[1..].to_vec()), "{}\nbecame\n{}", rows, after);
