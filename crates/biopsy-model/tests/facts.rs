@@ -8,7 +8,7 @@ use biopsy_model::heap::HeapType;
 use biopsy_model::log::LogLevel;
 use biopsy_model::loss::Warning;
 use biopsy_model::peers::{PeerLook, PeerProcess};
-use biopsy_model::process::Runtime;
+use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::timeline::Timeline;
 use biopsy_model::{Avma, Confidence, FileOffset, LookupAddress, Pid, Severity, Svma, Tid};
@@ -99,7 +99,8 @@ fn a_recording_of_one_moment_holds_no_time() {
     moment.warnings.push(Warning::new("a.code", "text"));
     moment.context.push(("limits".to_owned(), "text".to_owned()));
     assert!(!moment.holds_time());
-    let runtime = RuntimeTrace::new(Pid(7), Runtime::default(), "port".to_owned());
+    let dotnet = Runtime { kind: RuntimeKind::DotNet, version: None, entry: None };
+    let runtime = RuntimeTrace::new(Pid(7), dotnet, "port".to_owned());
     assert!(Capture { runtimes: vec![runtime], ..moment.clone() }.holds_time());
     assert!(Capture { timeline: Some(Timeline::default()), ..moment }.holds_time());
 }

@@ -5,7 +5,7 @@ use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{Sample, StateSlice, ThreadLife, Timeline, WaitSample, WaitState};
-use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, Tid};
 use std::collections::HashMap;
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -46,7 +46,11 @@ impl Made {
         };
         let module = (text != "?").then(|| self.module(module));
         let frame = FrameHandle(self.timeline.frames.len() as u32);
-        self.timeline.frames.push(Frame { space, module, address: 0x1000 + u64::from(frame.0) * 16 });
+        self.timeline.frames.push(Frame {
+            space,
+            module,
+            address: LookupAddress(0x1000 + u64::from(frame.0) * 16),
+        });
         let function = |name: &str| Function { name: name.to_owned(), file: None, line: None };
         let is_named = !name.is_empty() && text != "?";
         self.timeline.symbols.push(is_named.then(|| FrameSymbols {

@@ -134,7 +134,7 @@ fn the_instruction_tells_what_the_kernel_does_not() {
 #[test]
 fn an_access_reaches_as_far_as_it_is_wide() {
     let operand = |address, bytes| instruction::Operand {
-        address,
+        address: Avma(address),
         bytes,
         access: Access::Read,
         base: None,
