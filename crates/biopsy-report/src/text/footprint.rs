@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "glibc\\u{1b}  2 arenas: 8 MiB from the system, 4 KiB in use in 1 block, 2 KiB free in 3 blocks, 8 KiB at the ends; not whole",
+                "glibc\\u{1b} 2 arenas: 8 MiB from the system, 4 KiB in use in 1 block, 2 KiB free in 3 blocks, 8 KiB at the ends; not whole",
                 "            1 KiB in 10 blocks kept by threads",
                 "            70 B in use in 1 block of up to 112 bytes",
                 "            60 B in use in 1 block of up to 96 bytes",
