@@ -30,7 +30,7 @@ const SHARE_OF_UNCUT: u64 = 12;
 /// A piece that took longer is followed by a smaller one.
 const SLOW: Duration = Duration::from_secs(4);
 /// A piece that took no longer is followed by one of twice its size, as long as nothing was cut: of such a way little can be lost.
-const FAST: Duration = Duration::from_millis(50);
+const FAST: Duration = Duration::from_millis(25);
 /// Longest pause between tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// The checksum of a piece that says what all of the upload up to its end is.
