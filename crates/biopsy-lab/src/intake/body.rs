@@ -25,6 +25,8 @@ const SLOWEST: u64 = 1024;
 const LEAST_BATCH: usize = 256 << 10;
 /// Most bytes that are held while others are being written. The more there are, the less often threads wait for each other.
 const MOST_BATCH: usize = 1 << 20;
+/// Most parts of what is held: each takes some memory beside its bytes, and a caller may send them one by one.
+const MOST_PARTS: usize = 1024;
 /// Bytes after which the disk is made to begin, so that little is left of a large piece when its last byte is there.
 const SYNC_EACH: u64 = 8 << 20;
 
@@ -98,9 +100,13 @@ pub(super) async fn take(
             pen.take_back(at).await.map_err(failed)?;
             return Err(Refusal::TooLarge { most: i64::try_from(at + most).unwrap_or(i64::MAX) });
         }
+        if data.is_empty() {
+            continue;
+        }
         batch.bytes += data.len();
         batch.parts.push(data);
-        if batch.bytes >= MOST_BATCH || batch.bytes >= LEAST_BATCH && pen.is_idle() {
+        let is_full = batch.bytes >= MOST_BATCH || batch.parts.len() >= MOST_PARTS;
+        if is_full || batch.bytes >= LEAST_BATCH && pen.is_idle() {
             pen.write(std::mem::take(&mut batch)).await.map_err(failed)?;
             pen.begin_to_sync().await.map_err(failed)?;
         }
