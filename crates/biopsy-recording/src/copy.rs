@@ -26,7 +26,7 @@ pub enum CopyError {
     Write(#[from] WriteError),
 }
 
-/// Notes whether it was the reading that failed.
+/// Notes whether the last reading failed.
 struct Noting<R> {
     from: R,
     failed: bool,
@@ -35,7 +35,7 @@ struct Noting<R> {
 impl<R: Read> Read for Noting<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(buffer);
-        self.failed |= read.is_err();
+        self.failed = read.is_err();
         read
     }
 }

@@ -11,7 +11,7 @@ use crate::scan::Span;
 const TAG_MAX: usize = 8 << 10;
 /// Longest entity, in bytes: `&#x1f980;`.
 const ENTITY_MAX: usize = 10;
-/// Most elements that are open at once, of those without attributes.
+/// Most elements that are open at once.
 const OPEN_MAX: usize = 256;
 
 /// How comments, sections of text and instructions begin and end.
@@ -33,16 +33,18 @@ pub(crate) fn between_tags(text: &[u8], spans: Vec<Span>) -> Vec<Span> {
             kept.push(span);
             continue;
         }
-        while markup.get(first).is_some_and(|tag| tag.end <= span.range.start) {
+        while markup.get(first).is_some_and(|tag| tag.range.end <= span.range.start) {
             first += 1;
         }
         let floor = kept.last().map_or(0, |last| last.range.end);
         let whole = whole_entities(text, &span.range, floor);
-        let tags = markup[first..].iter().take_while(|tag| tag.start < whole.end);
+        let tags = markup[first..].iter().take_while(|tag| tag.range.start < whole.end);
         let mut pieces: Vec<Range<usize>> = Vec::new();
         let mut start = whole.start;
-        let mut is_inside = false;
+        let (mut is_inside, mut is_certain) = (false, true);
         for tag in tags {
+            is_certain &= tag.is_certain;
+            let tag = &tag.range;
             is_inside |= tag.start < whole.start && whole.end < tag.end;
             pieces.push(start..tag.start.clamp(start, whole.end));
             start = tag.end.max(start);
@@ -58,9 +60,12 @@ pub(crate) fn between_tags(text: &[u8], spans: Vec<Span>) -> Vec<Span> {
             is_whole || text[piece.clone()].iter().any(|b| b.is_ascii_alphanumeric() || *b >= 0x80)
         };
         pieces.retain(|piece| !piece.is_empty() && says_something(piece));
-        // A value behind a name ends with its element; a key over several lines may have tags between them.
-        let ends_here =
-            span.learn && span.rule.is_some() && memchr::memchr(b'\n', &text[span.range.clone()]).is_none();
+        // A value behind a name ends with its element; a key over several lines may have tags between them. What may be a part of the
+        // value stays in it.
+        let ends_here = is_certain
+            && span.learn
+            && span.rule.is_some()
+            && memchr::memchr(b'\n', &text[span.range.clone()]).is_none();
         let most = if ends_here { 1 } else { pieces.len() };
         let is_cut = pieces.len() > 1 || pieces.first() != Some(&span.range);
         kept.extend(pieces.into_iter().take(most).map(|range| Span {
@@ -73,10 +78,17 @@ pub(crate) fn between_tags(text: &[u8], spans: Vec<Span>) -> Vec<Span> {
     kept
 }
 
+/// A part of what is markup.
+struct Markup {
+    range: Range<usize>,
+    /// It is of an element that is whole. An end without a beginning, or `<?` and `?>` far apart, may stand in any text.
+    is_certain: bool,
+}
+
 /// Tags without the values of their attributes, and the beginnings and ends of comments and the like, in their order.
-fn markup_of(text: &[u8]) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    // Elements without attributes, by where they stand in `found`: they are some when they are closed.
+fn markup_of(text: &[u8]) -> Vec<Markup> {
+    let mut found: Vec<Markup> = Vec::new();
+    // Elements by where they stand in `found`: without attributes they are some when they are closed.
     let mut open: Vec<(usize, &[u8])> = Vec::new();
     let mut is_markup: Vec<bool> = Vec::new();
     let mut at = 0;
@@ -93,7 +105,8 @@ fn markup_of(text: &[u8]) -> Vec<Range<usize>> {
                 continue;
             };
             let behind = start + begin.len() + length;
-            found.extend([start..start + begin.len(), behind..behind + end.len()]);
+            let both = [start..start + begin.len(), behind..behind + end.len()];
+            found.extend(both.map(|range| Markup { range, is_certain: false }));
             is_markup.extend([true, true]);
             at = behind + end.len();
             continue;
@@ -101,25 +114,28 @@ fn markup_of(text: &[u8]) -> Vec<Range<usize>> {
         let Some(tag) = read_tag(text, start) else { continue };
         at = tag.end;
         if tag.closes {
-            if let Some(depth) = open.iter().rposition(|(_, name)| *name == tag.name) {
-                is_markup[open[depth].0] = true;
+            let depth = open.iter().rposition(|(_, name)| *name == tag.name);
+            if let Some(depth) = depth {
+                let begin = open[depth].0;
+                is_markup[begin] = true;
+                found[begin].is_certain = true;
                 open.truncate(depth);
             }
-            found.push(start..tag.end);
+            found.push(Markup { range: start..tag.end, is_certain: depth.is_some() });
             is_markup.push(true);
             continue;
         }
         let is_sure = tag.is_empty || !tag.values.is_empty();
-        if !is_sure && open.len() < OPEN_MAX {
+        if !tag.is_empty && open.len() < OPEN_MAX {
             open.push((found.len(), tag.name));
         }
         let mut from = start;
         for value in tag.values {
-            found.push(from..value.start);
+            found.push(Markup { range: from..value.start, is_certain: is_sure });
             is_markup.push(is_sure);
             from = value.end;
         }
-        found.push(from..tag.end);
+        found.push(Markup { range: from..tag.end, is_certain: is_sure });
         is_markup.push(is_sure);
     }
     let mut is_markup = is_markup.into_iter();

@@ -22,12 +22,6 @@ impl Default for Beginnings {
 }
 
 impl Beginnings {
-    /// As they were kept. `None`: a step of nothing, or more than are kept of any file.
-    #[must_use]
-    pub fn kept(step: u64, sha256: Vec<[u8; 32]>) -> Option<Self> {
-        (step > 0 && sha256.len() <= MOST).then_some(Self { step, sha256 })
-    }
-
     /// Bytes from one to the next.
     #[must_use]
     pub fn step(&self) -> u64 {
@@ -38,14 +32,6 @@ impl Beginnings {
     #[must_use]
     pub fn all(&self) -> &[[u8; 32]] {
         &self.sha256
-    }
-
-    /// SHA-256 of the first `bytes` bytes, where it is known.
-    #[must_use]
-    pub fn of(&self, bytes: u64) -> Option<[u8; 32]> {
-        let steps = bytes / self.step;
-        let at = usize::try_from(steps).ok()?.checked_sub(1).filter(|_| bytes.is_multiple_of(self.step))?;
-        self.sha256.get(at).copied()
     }
 
     /// The next one. Those that are kept are halved once there is no room.
@@ -133,22 +119,14 @@ mod tests {
             let digest = of_steps(&[&bytes[..cut], &bytes[cut..]]);
             prop_assert_eq!((digest.bytes, digest.sha256), (bytes.len() as u64, sha256(&bytes)));
             let known = &digest.beginnings;
-            for length in 0..=bytes.len() as u64 + 5 {
-                let expected = (length > 0 && length.is_multiple_of(known.step()) && length <= bytes.len() as u64)
-                    .then(|| sha256(&bytes[..length as usize]));
-                prop_assert_eq!(known.of(length), expected, "{} of {} by {}", length, bytes.len(), known.step());
+            for (number, sha256_of_beginning) in known.all().iter().enumerate() {
+                let length = (number + 1) * known.step() as usize;
+                prop_assert_eq!(*sha256_of_beginning, sha256(&bytes[..length]), "{} of {}", length, bytes.len());
             }
+            prop_assert_eq!(known.all().len(), bytes.len() / known.step() as usize, "none is left out");
             prop_assert!(known.all().len() < MOST);
             // No file has less than half of what there is room for, unless all of it is known.
             prop_assert!(known.step() == 1 || known.all().len() >= MOST / 2 - 1);
         }
-    }
-
-    #[test]
-    fn what_was_kept_may_say_anything() {
-        assert_eq!(Beginnings::kept(0, Vec::new()), None);
-        assert_eq!(Beginnings::kept(1, vec![[0; 32]; MOST + 1]), None);
-        let kept = Beginnings::kept(u64::MAX, vec![[7; 32]]).unwrap();
-        assert_eq!((kept.of(u64::MAX), kept.of(u64::MAX - 1), kept.of(0)), (Some([7; 32]), None, None));
     }
 }

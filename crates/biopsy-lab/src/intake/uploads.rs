@@ -312,8 +312,11 @@ async fn hashed(intake: &Intake, id: &str, path: &std::path::Path, at: u64) -> R
     }
     let reading = path.to_owned();
     let read = tokio::task::spawn_blocking(move || running::of_file(&reading, at)).await;
-    let read = read.map_err(|_| LabError::Damaged { what: "an upload" })?;
-    Ok(read.map_err(LabError::io("read", path))?)
+    let read =
+        read.map_err(|_| LabError::Damaged { what: "an upload" })?.map_err(LabError::io("read", path))?;
+    // Also where what comes now is refused: the same call again costs no reading.
+    intake.lab.running.put(id, at, read.clone());
+    Ok(read)
 }
 
 /// What a piece is held against.

@@ -117,6 +117,9 @@ fn values_stand_in_elements_and_attributes() {
             "<item name=\"password\" type=\"string\">M</item>",
         ),
         ("<td>password</td><td>Blau77kern9x</td>", "<td>password</td><td>M</td>"),
+        // What has no beginning may be a part of the value.
+        ("password: Blau77</b>kern9x4", "password: M</b>M"),
+        ("<b>password: Blau77kern9x</b>kern5x", "<b>password: M</b>kern5x"),
     ]);
 }
 
