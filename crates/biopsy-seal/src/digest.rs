@@ -3,6 +3,8 @@
 
 use sha2::{Digest as _, Sha256};
 
+use crate::behind::Look;
+
 /// Bytes from one beginning to the next one, where there is room for all.
 const LEAST_STEP: u64 = 1 << 20;
 /// Most beginnings that are kept. Where there would be more, every other one goes.
@@ -88,6 +90,12 @@ impl Digesting {
     pub fn finish(self) -> Digest {
         let Self { bytes, sha256, beginnings } = self;
         Digest { bytes, sha256: sha256.finalize().into(), beginnings }
+    }
+}
+
+impl Look for Digesting {
+    fn look(&mut self, bytes: &[u8]) {
+        self.update(bytes);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod behind;
 mod digest;
 mod key;
 mod open;

@@ -1,16 +1,17 @@
 //! Sealing: bytes in, ciphertext out, in one pass.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::behind::{Behind, Look};
 use crate::digest::{Beginnings, Digest, Digesting};
 use crate::key::Recipient;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
-/// Bytes that are read or written at once.
+/// Bytes that are read at once.
 const PIECE: usize = 256 << 10;
 
 /// Encrypts what is written to it. What was written is of no use before [`finish`](Sealer::finish): a reader
@@ -85,11 +86,7 @@ pub enum SealError {
 /// A sealed file that is written piece by piece, readable by its owner only. It has its name when it is whole and on the disk; before that there is
 /// nothing of it, whatever ends this process, and nothing is overwritten.
 #[derive(Debug)]
-pub struct SealingFile {
-    out: PathBuf,
-    partial: Partial,
-    sealer: Sealer<BufWriter<Hashed<File>>>,
-}
+pub struct SealingFile(Sealing<()>);
 
 impl SealingFile {
     /// Begins.
@@ -97,36 +94,21 @@ impl SealingFile {
     /// # Errors
     /// There is something of this name, there is no recipient, or the folder takes nothing.
     pub fn create(out: &Path, recipients: &[Recipient]) -> Result<Self, SealError> {
-        let failed = |source| SealError::Write { path: out.to_owned(), source };
-        if out.symlink_metadata().is_ok() {
-            return Err(failed(io::ErrorKind::AlreadyExists.into()));
-        }
-        let partial = Partial::create(out).map_err(failed)?;
-        let file = partial.file.try_clone().map_err(failed)?;
-        let hashed = Hashed { inner: file, digesting: Digesting::default() };
-        let sealer = Sealer::new(BufWriter::with_capacity(PIECE, hashed), recipients).map_err(failed)?;
-        Ok(Self { out: out.to_owned(), partial, sealer })
+        Sealing::begin(out, recipients, ()).map(Self)
     }
 
     /// Writes the end, waits for the disk, and gives the file its name.
     ///
     /// # Errors
     /// The disk takes no more, or there is something of this name by now; nothing is left then.
-    pub fn finish(self) -> Result<Sealed, SealError> {
-        let Self { out, partial, sealer } = self;
-        let failed = |source| SealError::Write { path: out.clone(), source };
-        let buffered = sealer.finish().map_err(failed)?;
-        let hashed = buffered.into_inner().map_err(|error| failed(error.into_error()))?;
-        partial.file.sync_all().map_err(failed)?;
-        partial.name(&out).map_err(failed)?;
-        let Digest { bytes, sha256, beginnings } = hashed.digesting.finish();
-        Ok(Sealed { path: out.clone(), bytes, sha256, beginnings })
+    pub fn finish(self) -> Result<(), SealError> {
+        self.0.end()
     }
 }
 
 impl Write for SealingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.sealer.write(bytes)
+        self.0.sealer.write(bytes)
     }
 
     /// What is in the last chunk is not written before [`finish`](Self::finish).
@@ -135,42 +117,55 @@ impl Write for SealingFile {
     }
 }
 
-/// Seals all that `from` gives into a new file, as [`SealingFile`] does.
+/// The same, with somebody who looks at the ciphertext.
+#[derive(Debug)]
+struct Sealing<L: Look> {
+    out: PathBuf,
+    partial: Partial,
+    sealer: Sealer<Behind<L>>,
+}
+
+impl<L: Look> Sealing<L> {
+    fn begin(out: &Path, recipients: &[Recipient], looking: L) -> Result<Self, SealError> {
+        let failed = |source| SealError::Write { path: out.to_owned(), source };
+        if out.symlink_metadata().is_ok() {
+            return Err(failed(io::ErrorKind::AlreadyExists.into()));
+        }
+        let partial = Partial::create(out).map_err(failed)?;
+        let file = partial.file.try_clone().map_err(failed)?;
+        let behind = Behind::new(file, looking).map_err(failed)?;
+        let sealer = Sealer::new(behind, recipients).map_err(failed)?;
+        Ok(Self { out: out.to_owned(), partial, sealer })
+    }
+
+    fn end(self) -> Result<L, SealError> {
+        let Self { out, partial, sealer } = self;
+        let failed = |source| SealError::Write { path: out.clone(), source };
+        let looked = sealer.finish().and_then(Behind::finish).map_err(failed)?;
+        partial.file.sync_all().map_err(failed)?;
+        partial.name(&out).map_err(failed)?;
+        Ok(looked)
+    }
+}
+
+/// Seals all that `from` gives into a new file, as [`SealingFile`] does, and tells what was written: its digest is a third of what sealing costs.
 ///
 /// # Errors
 /// [`SealError`].
 pub fn seal_file(from: &mut dyn Read, out: &Path, recipients: &[Recipient]) -> Result<Sealed, SealError> {
-    let mut file = SealingFile::create(out, recipients)?;
+    let failed = |source| SealError::Write { path: out.to_owned(), source };
+    let mut file = Sealing::begin(out, recipients, Digesting::default())?;
     let mut buffer = vec![0; PIECE];
     loop {
         match from.read(&mut buffer) {
-            Ok(0) => return file.finish(),
-            Ok(count) => file
-                .write_all(&buffer[..count])
-                .map_err(|source| SealError::Write { path: out.to_owned(), source })?,
+            Ok(0) => break,
+            Ok(count) => file.sealer.write_all(&buffer[..count]).map_err(failed)?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(SealError::Read(error)),
         }
     }
-}
-
-/// Counts and digests what passes.
-#[derive(Debug)]
-struct Hashed<W> {
-    inner: W,
-    digesting: Digesting,
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.inner.write(bytes)?;
-        self.digesting.update(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
+    let Digest { bytes, sha256, beginnings } = file.end()?.finish();
+    Ok(Sealed { path: out.to_owned(), bytes, sha256, beginnings })
 }
 
 /// A file that has no name before it is whole, so that nothing is left of it whatever ends this process. On a file system that has no such
