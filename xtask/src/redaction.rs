@@ -1,8 +1,8 @@
 //! `cargo xtask redaction`: planted secrets of hundreds of kinds at dozens of places, and how many the redactor masks.
 //!
 //! Kinds and places are tables in `fixtures/secrets`; what is made from them is the same in each run. Kinds and places
-//! belong to half A or B by their names, or to half C or D, which have tables of their own: rules may be tuned on A, B and C,
-//! and figures are of D, whose misses are never shown.
+//! belong to half A or B by their names, or to half C, D or E, which have tables of their own: rules may be tuned on A to D,
+//! and figures are of E, whose misses are never shown.
 
 mod case;
 mod checksum;
@@ -62,7 +62,7 @@ pub(crate) struct Options {
     /// Measure the speed on one core and the memory too, with a release build
     #[arg(long)]
     speed: bool,
-    /// Score one half only: `a`, `b`, `mixed` (a kind of A at a place of B or the other way round), `c` or `d`
+    /// Score one half only: `a`, `b`, `mixed` (a kind of A at a place of B or the other way round), `c`, `d` or `e`
     #[arg(long)]
     half: Option<Half>,
     /// Score every n-th case only

@@ -98,9 +98,9 @@ impl Maker<'_> {
         sort: &str,
         places: &'p std::collections::BTreeMap<String, Place>,
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
-        // Half D asks first who takes it: of its many places few take records.
+        // Halves D and E ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
-            (Form::Block { rows, .. }, Half::D) => place.takes_block(*rows),
+            (Form::Block { rows, .. }, Half::D | Half::E) => place.takes_block(*rows),
             _ => true,
         };
         let (own, other) = places
@@ -232,7 +232,7 @@ impl Maker<'_> {
         let mut cases = Vec::new();
         let forms = match self.kind.half {
             Half::C => of_c,
-            Half::D => of_d,
+            Half::D | Half::E => of_d,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -303,7 +303,7 @@ impl Maker<'_> {
         };
         match self.kind.half {
             Half::C => return held_out(&Encoding::OF_C, Encoding::ALL.to_vec(), &mut random),
-            Half::D => {
+            Half::D | Half::E => {
                 let common = Encoding::ALL.into_iter().chain(Encoding::OF_C).collect();
                 return held_out(&Encoding::OF_D, common, &mut random);
             }

@@ -15,15 +15,17 @@ pub(super) enum Half {
     Mixed,
     /// From tables of its own (`fixtures/secrets/c`); held out until the rules had stood still for long, shown since.
     C,
-    /// The newest one held out, likewise (`fixtures/secrets/d`).
+    /// Likewise (`fixtures/secrets/d`); held out from when it was written until half E was.
     D,
+    /// The newest one held out, likewise (`fixtures/secrets/e`).
+    E,
 }
 
 impl Half {
     /// All.
-    pub(super) const ALL: [Self; 5] = [Self::A, Self::B, Self::Mixed, Self::C, Self::D];
+    pub(super) const ALL: [Self; 6] = [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E];
     /// Those that have tables of their own, and the folders of these.
-    pub(super) const OWN_TABLES: [(Self, &'static str); 2] = [(Self::C, "c"), (Self::D, "d")];
+    pub(super) const OWN_TABLES: [(Self, &'static str); 3] = [(Self::C, "c"), (Self::D, "d"), (Self::E, "e")];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
@@ -42,7 +44,7 @@ impl Half {
 
     /// Whether its misses may be looked at.
     pub(super) fn is_open(self) -> bool {
-        self != Self::D
+        self != Self::E
     }
 
     /// Whether it has tables of its own: its kinds stand at its own places only.
@@ -60,7 +62,7 @@ impl std::str::FromStr for Half {
         Self::ALL
             .into_iter()
             .find(is_called)
-            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c` or `d`".to_owned())
+            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d` or `e`".to_owned())
     }
 }
 
@@ -72,6 +74,7 @@ impl fmt::Display for Half {
             Self::Mixed => "mixed",
             Self::C => "C",
             Self::D => "D",
+            Self::E => "E",
         })
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
     };
     let all = match kind.half {
         Half::C => &SPOTS_OF_C[..],
-        Half::D => &SPOTS_OF_D[..],
+        Half::D | Half::E => &SPOTS_OF_D[..],
         Half::A | Half::B | Half::Mixed => &SPOTS[..],
     };
     let spots: Vec<_> = all.iter().filter(|(_, spot)| fits(*spot)).collect();

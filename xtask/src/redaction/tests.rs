@@ -171,7 +171,7 @@ fn damage_to_clean_text_is_counted_in_characters_and_lines() {
     let nothing = clean::damage(&Toy { masks: false }, &samples, &look_alikes).expect("a toy does not fail");
     let everything =
         clean::damage(&Toy { masks: true }, &samples, &look_alikes).expect("a toy does not fail");
-    for half in [Half::A, Half::B, Half::C, Half::D] {
+    for half in [Half::A, Half::B, Half::C, Half::D, Half::E] {
         assert_eq!((nothing.characters[&half].good, nothing.lines[&half].good), (0, 0));
         assert_eq!(nothing.look_alikes[&half].good, nothing.look_alikes[&half].all);
         assert_eq!(everything.look_alikes[&half].good, 0);
