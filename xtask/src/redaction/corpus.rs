@@ -229,10 +229,28 @@ impl Maker<'_> {
                 vec!["app".into(), "--config".into(), format!("{{\"{key}\":\"{}\"}}", json(value))]
             }),
         ];
+        let of_e: [(&str, WriteArguments); 3] = [
+            ("property of an installer", |key, value| {
+                vec!["msiexec".into(), "/i".into(), "a.msi".into(), format!("{}={value}", upper(key))]
+            }),
+            ("variable of a container to start", |key, value| {
+                vec![
+                    "docker".into(),
+                    "run".into(),
+                    "-e".into(),
+                    format!("{}={value}", upper(key)),
+                    "a".into(),
+                ]
+            }),
+            ("setting behind a long option", |key, value| {
+                vec!["app".into(), "--set".into(), format!("{key}={value}"), "install".into()]
+            }),
+        ];
         let mut cases = Vec::new();
         let forms = match self.kind.half {
             Half::C => of_c,
-            Half::D | Half::E => of_d,
+            Half::D => of_d,
+            Half::E => of_e,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -303,7 +321,12 @@ impl Maker<'_> {
         };
         match self.kind.half {
             Half::C => return held_out(&Encoding::OF_C, Encoding::ALL.to_vec(), &mut random),
-            Half::D | Half::E => {
+            Half::E => {
+                let others = Encoding::OF_C.into_iter().chain(Encoding::OF_D);
+                let common = Encoding::ALL.into_iter().chain(others).collect();
+                return held_out(&Encoding::OF_E, common, &mut random);
+            }
+            Half::D => {
                 let common = Encoding::ALL.into_iter().chain(Encoding::OF_C).collect();
                 return held_out(&Encoding::OF_D, common, &mut random);
             }
@@ -497,6 +520,20 @@ fn wrapped(encoding: Encoding, text: &str, random: &mut Random) -> Vec<u8> {
             "{time} DEBUG bytes=[{e}]\n",
         ],
         Encoding::BytesOfGo => &["{time} main.go:41: recv [{e}] from {ip}\n"],
+        Encoding::Base64LinesOf64 => &["$ openssl base64 -in settings\n{e}\n$ exit\n"],
+        Encoding::HexOfSql => &["INSERT INTO blobs VALUES ({n}, {e}, now());\n"],
+        Encoding::HexOfUtf16 => &["{time} DEBUG sent 0x{e} to {ip}\n", "<blob>{e}</blob>\n"],
+        Encoding::HexDumpInPairs => &["$ xxd settings\n{e}\n$ exit\n"],
+        Encoding::HexDumpOfPackets => {
+            &["10:11:12.123456 IP {ip}.51122 > 192.0.2.9.80: Flags [P.], length 80\n{e}\n"]
+        }
+        Encoding::UnicodeEscapesUpper => &["{time} DEBUG relay - body {e}\n"],
+        Encoding::BytesHexUpper => &["[byte[]] $body = {e}\n", "{time} TRACE body={e}\n"],
+        Encoding::BackslashXAll => {
+            &["{ip} - - \"{e}\" 400 150 \"-\" \"-\"\n", "write(5, \"{e}\", 80) = 80\n"]
+        }
+        Encoding::PercentThrice => &["GET /login?next=%252Frelay%253Fbody%253D{e} HTTP/1.1\n"],
+        Encoding::JsonOfPhp => &["[{time}] production.INFO: sent {\"body\":\"{e}\",\"n\":{n}}\n"],
         Encoding::HtmlEntitiesTwice => {
             &["<soap:Body><runResponse><return>{e}</return></runResponse></soap:Body>\n"]
         }

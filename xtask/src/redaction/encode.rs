@@ -59,6 +59,16 @@ pub(super) enum Encoding {
     JsonPercent,
     RustDebug,
     PythonBytesOfUtf16,
+    Base64LinesOf64,
+    HexOfSql,
+    HexOfUtf16,
+    HexDumpInPairs,
+    HexDumpOfPackets,
+    UnicodeEscapesUpper,
+    BytesHexUpper,
+    BackslashXAll,
+    PercentThrice,
+    JsonOfPhp,
 }
 
 impl Encoding {
@@ -120,6 +130,20 @@ impl Encoding {
         ("JSON string in percent", Self::JsonPercent),
         ("Rust debug", Self::RustDebug),
         ("Python bytes of UTF-16", Self::PythonBytesOfUtf16),
+    ];
+
+    /// Those that only half E has.
+    pub(super) const OF_E: [(&'static str, Self); 10] = [
+        ("base64 in lines of 64", Self::Base64LinesOf64),
+        ("hex of SQL", Self::HexOfSql),
+        ("hex of UTF-16", Self::HexOfUtf16),
+        ("hex dump in pairs", Self::HexDumpInPairs),
+        ("hex dump of packets", Self::HexDumpOfPackets),
+        ("Unicode escapes in capitals", Self::UnicodeEscapesUpper),
+        ("bytes in hex, capitals", Self::BytesHexUpper),
+        ("backslash x for all", Self::BackslashXAll),
+        ("percent, three times", Self::PercentThrice),
+        ("JSON of PHP", Self::JsonOfPhp),
     ];
 
     /// Whether it is of whole documents.
@@ -211,6 +235,36 @@ impl Encoding {
                 b'\'' | b'\\' | ..32 | 127.. => format!("\\x{byte:02x}"),
                 byte => char::from(byte).to_string(),
             }),
+            Self::Base64LinesOf64 => {
+                let all = base64(bytes, STANDARD, true).into_bytes();
+                all.chunks(LINE_OF_PEM).collect::<Vec<_>>().join(&b'\n')
+            }
+            Self::HexOfSql => [b"X'".to_vec(), Self::HexUpper.encode(text), b"'".to_vec()].concat(),
+            Self::HexOfUtf16 => each(&wide(text, false), "", |byte| format!("{byte:02X}")),
+            Self::HexDumpInPairs => hex_dump_in_pairs(bytes, "", ": ").into_bytes(),
+            Self::HexDumpOfPackets => hex_dump_in_pairs(bytes, "\t0x", ":  ").into_bytes(),
+            Self::UnicodeEscapesUpper => {
+                let escaped = |letter: char| !letter.is_ascii() || "\"'&<>+=;:".contains(letter);
+                let mut buffer = [0; 2];
+                let mut written = String::new();
+                for letter in text.chars() {
+                    match escaped(letter) {
+                        true => letter
+                            .encode_utf16(&mut buffer)
+                            .iter()
+                            .for_each(|unit| _ = write!(written, "\\u{unit:04X}")),
+                        false => written.push(letter),
+                    }
+                }
+                written.into_bytes()
+            }
+            Self::BytesHexUpper => each(bytes, ",", |byte| format!("0x{byte:02X}")),
+            Self::BackslashXAll => each(bytes, "", |byte| format!("\\x{byte:02x}")),
+            Self::PercentThrice => percent(&percent(&percent(text))).into_bytes(),
+            Self::JsonOfPhp => {
+                let escaped = escapes(&json(text), |letter| !letter.is_ascii());
+                String::from_utf8_lossy(&escaped).replace('/', "\\/").into_bytes()
+            }
         }
     }
 }
@@ -218,6 +272,8 @@ impl Encoding {
 /// Letters of base64 in one line of a mail, and of what GitHub answers with.
 const LINE: usize = 76;
 const LINE_OF_CONTENT: usize = 60;
+/// The same of what `openssl base64` writes.
+const LINE_OF_PEM: usize = 64;
 /// Bytes in one encoded word of a mail.
 const BYTES_OF_WORD: usize = 45;
 /// Bytes in one row of a dump, and in one half of it.
@@ -322,6 +378,22 @@ fn hex_dump(bytes: &[u8]) -> String {
         let letters: String =
             row.iter().map(|byte| if (32..127).contains(byte) { char::from(*byte) } else { '.' }).collect();
         format!("{:08x}  {:<48}  |{letters}|", index * BYTES_OF_ROW, halves.join("  "))
+    };
+    bytes.chunks(BYTES_OF_ROW).enumerate().map(row).collect::<Vec<_>>().join("\n")
+}
+
+/// As `xxd` and `tcpdump -X` write it.
+fn hex_dump_in_pairs(bytes: &[u8], before: &str, behind: &str) -> String {
+    let row = |(index, row): (usize, &[u8])| {
+        let pair = |part: &[u8]| part.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let pairs: Vec<String> = row.chunks(2).map(pair).collect();
+        let letters: String =
+            row.iter().map(|byte| if (32..127).contains(byte) { char::from(*byte) } else { '.' }).collect();
+        let address = match before {
+            "" => format!("{:08x}", index * BYTES_OF_ROW),
+            before => format!("{before}{:04x}", index * BYTES_OF_ROW),
+        };
+        format!("{address}{behind}{:<39}  {letters}", pairs.join(" "))
     };
     bytes.chunks(BYTES_OF_ROW).enumerate().map(row).collect::<Vec<_>>().join("\n")
 }

@@ -43,6 +43,16 @@ enum Spot {
     CopyInJsonWide,
     CopyInBasic,
     CopyOfVariableBehindLength,
+    HeapUnit,
+    HeapXmlWide,
+    HeapSemicolons,
+    HeapGoMap,
+    HeapRubyHash,
+    HeapBareOfJava,
+    CopyInRedisCommand,
+    CopyInSql,
+    CopyInLogWide,
+    CopyOfVariableOfJava,
 }
 
 const SPOTS: [(&str, Spot); 10] = [
@@ -85,6 +95,20 @@ const SPOTS_OF_D: [(&str, Spot); 10] = [
     ("copy of a variable behind its length", Spot::CopyOfVariableBehindLength),
 ];
 
+/// The same of half E.
+const SPOTS_OF_E: [(&str, Spot); 10] = [
+    ("heap, lines of a unit", Spot::HeapUnit),
+    ("heap, XML as UTF-16", Spot::HeapXmlWide),
+    ("heap, settings between semicolons", Spot::HeapSemicolons),
+    ("heap, map of Go", Spot::HeapGoMap),
+    ("heap, hash of Ruby", Spot::HeapRubyHash),
+    ("heap, alone as bytes of Java", Spot::HeapBareOfJava),
+    ("copy in a command of Redis", Spot::CopyInRedisCommand),
+    ("copy of an argument in SQL", Spot::CopyInSql),
+    ("copy in a line of a log as UTF-16", Spot::CopyInLogWide),
+    ("copy of a variable as bytes of Java", Spot::CopyOfVariableOfJava),
+];
+
 /// Spots that each kind is planted at.
 const OF_EACH_KIND: usize = 5;
 
@@ -95,9 +119,11 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         return Vec::new();
     };
     let fits = |spot: Spot| match spot {
-        Spot::HeapBare | Spot::HeapBareWide | Spot::HeapBareBehindLength | Spot::HeapBareOfDotNet => {
-            is_shaped
-        }
+        Spot::HeapBare
+        | Spot::HeapBareWide
+        | Spot::HeapBareBehindLength
+        | Spot::HeapBareOfDotNet
+        | Spot::HeapBareOfJava => is_shaped,
         Spot::CopyOfVariable
         | Spot::CopyOfVariableWide
         | Spot::CopyOfArgument
@@ -108,7 +134,11 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::CopyInAddress
         | Spot::CopyInJsonWide
         | Spot::CopyInBasic
-        | Spot::CopyOfVariableBehindLength => !kind.common,
+        | Spot::CopyOfVariableBehindLength
+        | Spot::CopyInRedisCommand
+        | Spot::CopyInSql
+        | Spot::CopyInLogWide
+        | Spot::CopyOfVariableOfJava => !kind.common,
         Spot::Environment
         | Spot::Arguments
         | Spot::HeapPair
@@ -122,11 +152,17 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::ArgumentsOneDash
         | Spot::HeapHeader
         | Spot::HeapVariables
-        | Spot::HeapDictionary => true,
+        | Spot::HeapDictionary
+        | Spot::HeapUnit
+        | Spot::HeapXmlWide
+        | Spot::HeapSemicolons
+        | Spot::HeapGoMap
+        | Spot::HeapRubyHash => true,
     };
     let all = match kind.half {
         Half::C => &SPOTS_OF_C[..],
-        Half::D | Half::E => &SPOTS_OF_D[..],
+        Half::D => &SPOTS_OF_D[..],
+        Half::E => &SPOTS_OF_E[..],
         Half::A | Half::B | Half::Mixed => &SPOTS[..],
     };
     let spots: Vec<_> = all.iter().filter(|(_, spot)| fits(*spot)).collect();
@@ -152,8 +188,11 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyInAddress
         | Spot::CopyInJsonWide
         | Spot::CopyInBasic
-        | Spot::CopyOfVariableBehindLength => environment.push((upper(key), value.text.clone())),
-        Spot::Arguments | Spot::CopyOfArgument | Spot::CopyOfArgumentWide => {
+        | Spot::CopyOfVariableBehindLength
+        | Spot::CopyInRedisCommand
+        | Spot::CopyInLogWide
+        | Spot::CopyOfVariableOfJava => environment.push((upper(key), value.text.clone())),
+        Spot::Arguments | Spot::CopyOfArgument | Spot::CopyOfArgumentWide | Spot::CopyInSql => {
             arguments.push(format!("--{}={}", kebab(key), value.text));
         }
         Spot::ArgumentsApart | Spot::CopyOfArgumentApart => {
@@ -172,7 +211,13 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapHeader
         | Spot::HeapVariables
         | Spot::HeapDictionary
-        | Spot::HeapBareOfDotNet => {}
+        | Spot::HeapBareOfDotNet
+        | Spot::HeapUnit
+        | Spot::HeapXmlWide
+        | Spot::HeapSemicolons
+        | Spot::HeapGoMap
+        | Spot::HeapRubyHash
+        | Spot::HeapBareOfJava => {}
     }
     let block = |value: &Value, random: &mut Random| -> Vec<u8> {
         let text = &value.text;
@@ -217,6 +262,30 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             }
             Spot::CopyInAddress => format!("db1:5432 app:{text}@shop").into_bytes(),
             Spot::CopyInJsonWide => wide(&format!("{{\"n\":1,\"v\":\"{text}\"}}"), false),
+            Spot::HeapUnit => {
+                format!("[Service]\nEnvironment=LANG=C\nEnvironment={}={text}\nUser=app\n", upper(key))
+                    .into_bytes()
+            }
+            Spot::HeapXmlWide => wide(
+                &format!("<add key=\"port\" value=\"80\" />\r\n<add key=\"{key}\" value=\"{text}\" />"),
+                false,
+            ),
+            Spot::HeapSemicolons => format!("Server=db1;User Id=app;{key}={text};Timeout=30").into_bytes(),
+            Spot::HeapGoMap => format!("map[host:db1 {key}:{text} port:80]").into_bytes(),
+            Spot::HeapRubyHash => format!("{{\"user\"=>\"app\", \"{key}\"=>\"{text}\"}}").into_bytes(),
+            // Mark word, class, length, letters.
+            Spot::HeapBareOfJava | Spot::CopyOfVariableOfJava => [
+                &1_u64.to_le_bytes()[..],
+                &0x0000_2140_u32.to_le_bytes(),
+                &(text.len() as u32).to_le_bytes(),
+                text.as_bytes(),
+            ]
+            .concat(),
+            Spot::CopyInRedisCommand => {
+                format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{text}\r\n", text.len()).into_bytes()
+            }
+            Spot::CopyInSql => format!("SELECT id FROM notes WHERE body = '{text}' LIMIT 1").into_bytes(),
+            Spot::CopyInLogWide => wide(&format!("[WRN] retry 3 with {text} failed"), false),
             Spot::CopyInBasic => format!("Basic {}", basic(text)).into_bytes(),
         };
         [around(random), planted, vec![0, 0, 0, 0], around(random)].concat()
@@ -232,7 +301,9 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapYamlWide
         | Spot::CopyOfArgumentWide
         | Spot::HeapBareOfDotNet
-        | Spot::CopyInJsonWide => Encoding::Utf16Le,
+        | Spot::CopyInJsonWide
+        | Spot::HeapXmlWide
+        | Spot::CopyInLogWide => Encoding::Utf16Le,
         Spot::CopyInBasic => Encoding::Base64,
         Spot::Environment
         | Spot::ArgumentsApart
@@ -253,7 +324,15 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapVariables
         | Spot::HeapDictionary
         | Spot::CopyInAddress
-        | Spot::CopyOfVariableBehindLength => Encoding::Plain,
+        | Spot::CopyOfVariableBehindLength
+        | Spot::HeapUnit
+        | Spot::HeapSemicolons
+        | Spot::HeapGoMap
+        | Spot::HeapRubyHash
+        | Spot::HeapBareOfJava
+        | Spot::CopyInRedisCommand
+        | Spot::CopyInSql
+        | Spot::CopyOfVariableOfJava => Encoding::Plain,
     };
     let is_copy = matches!(
         spot,
@@ -268,6 +347,10 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             | Spot::CopyInJsonWide
             | Spot::CopyInBasic
             | Spot::CopyOfVariableBehindLength
+            | Spot::CopyInRedisCommand
+            | Spot::CopyInSql
+            | Spot::CopyInLogWide
+            | Spot::CopyOfVariableOfJava
     );
     let written = match spot {
         Spot::CopyInBasic => basic(&value.text).into_bytes(),

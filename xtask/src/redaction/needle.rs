@@ -78,14 +78,30 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
         shifted(bytes, alphabet).iter().flat_map(|inner| parts(inner, (length * 8).div_ceil(6))).collect()
     };
     match encoding {
-        Encoding::Base64
-        | Encoding::Base64NoPadding
-        | Encoding::Base64Lines
-        | Encoding::Base64LinesInJson
-        | Encoding::EncodedWord => of_bytes(text.as_bytes(), STANDARD),
+        Encoding::Base64 | Encoding::Base64NoPadding | Encoding::EncodedWord => {
+            of_bytes(text.as_bytes(), STANDARD)
+        }
+        // A short one may stand on both sides of the end of a line.
+        Encoding::Base64Lines | Encoding::Base64LinesOf64 => {
+            broken(of_bytes(text.as_bytes(), STANDARD), b"\n")
+        }
+        Encoding::Base64LinesInJson => broken(of_bytes(text.as_bytes(), STANDARD), b"\\n"),
         Encoding::Base64Url | Encoding::Base64UrlNoPadding => of_bytes(text.as_bytes(), URL),
         // What stands in front of the first byte is none of it.
         Encoding::HexPrefixed => windows.iter().map(|window| Encoding::HexUpper.encode(window)).collect(),
+        Encoding::HexOfSql => windows.iter().map(|window| Encoding::HexUpper.encode(window)).collect(),
+        // Pairs begin at every other byte, and the secret at either.
+        Encoding::HexDumpInPairs | Encoding::HexDumpOfPackets => {
+            let hex = |part: &[u8], first: usize| {
+                let byte = |(index, byte): (usize, &u8)| match (index + first) % 2 == 0 && index > 0 {
+                    true => format!(" {byte:02x}"),
+                    false => format!("{byte:02x}"),
+                };
+                part.iter().enumerate().map(byte).collect::<String>().into_bytes()
+            };
+            let all = text.as_bytes().windows(characters.max(1));
+            all.flat_map(|part| [hex(part, 0), hex(part, 1)]).collect()
+        }
         Encoding::HexOfPostgres => windows.iter().map(|window| Encoding::HexLower.encode(window)).collect(),
         // Rows cut characters of several bytes.
         Encoding::HexDump => {
@@ -135,9 +151,24 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
         | Encoding::JsonPercent
         | Encoding::RustDebug
         | Encoding::PythonBytesOfUtf16
+        | Encoding::HexOfUtf16
+        | Encoding::UnicodeEscapesUpper
+        | Encoding::BytesHexUpper
+        | Encoding::BackslashXAll
+        | Encoding::PercentThrice
+        | Encoding::JsonOfPhp
         | Encoding::Utf16Le
         | Encoding::Utf16Be => windows.iter().map(|window| encoding.encode(window)).collect(),
     }
+}
+
+/// Parts, and each with the end of a line at each place in it.
+fn broken(parts: Vec<Vec<u8>>, end: &[u8]) -> Vec<Vec<u8>> {
+    let at = |part: &[u8], place: usize| [&part[..place], end, &part[place..]].concat();
+    let mut all: Vec<Vec<u8>> =
+        parts.iter().flat_map(|part| (1..part.len()).map(|place| at(part, place))).collect();
+    all.extend(parts);
+    all
 }
 
 /// What base64 makes of bytes at each of the three places in a group, without letters that others decide with.
@@ -195,7 +226,8 @@ mod tests {
             "s3cr3t",
             "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH",
         ] {
-            for (name, encoding) in Encoding::ALL.into_iter().chain(Encoding::OF_C).chain(Encoding::OF_D) {
+            let others = Encoding::OF_C.into_iter().chain(Encoding::OF_D).chain(Encoding::OF_E);
+            for (name, encoding) in Encoding::ALL.into_iter().chain(others) {
                 for before in ["", "x", "xy"] {
                     let text = |secret: &str| encoding.encode(&format!("{before}user=a&value={secret}&z=1"));
                     let needle = Needle::new(secret, secret, encoding);

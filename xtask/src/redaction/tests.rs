@@ -125,7 +125,12 @@ fn halves_a_and_b_are_about_equal_and_the_others_are_large_enough() {
     ] {
         assert!((0.4..=0.6).contains(&share), "{what}: {share:.2} are of half A");
     }
-    for (half, least) in [(Half::C, [130, 1300, 2000, 200]), (Half::D, [250, 2500, 4000, 500])] {
+    let at_least = [
+        (Half::C, [130, 1300, 2000, 200]),
+        (Half::D, [250, 2500, 4000, 500]),
+        (Half::E, [350, 3500, 5000, 500]),
+    ];
+    for (half, least) in at_least {
         let of_half = |halves: &mut dyn Iterator<Item = (Half, usize)>| -> usize {
             halves.filter(|(other, _)| *other == half).map(|(_, weight)| weight).sum()
         };
@@ -137,6 +142,25 @@ fn halves_a_and_b_are_about_equal_and_the_others_are_large_enough() {
         ];
         let is_enough = counts.iter().zip(least).all(|(count, least)| *count >= least);
         assert!(is_enough, "kinds, cases, clean lines and look-alikes of half {half}: {counts:?}");
+    }
+}
+
+#[test]
+fn documents_of_the_newest_half_show_their_secret_and_read_as_what_they_are() {
+    let mut kinds = kinds::read_all().expect("the tables can be read");
+    kinds.retain(|kind| kind.half == Half::E);
+    let cases = corpus::make(SEED, &kinds, &AllPlaces::read().expect("the places can be read"));
+    for case in &cases {
+        let given = case.bundle[case.scored].bytes();
+        assert!(
+            case.needle.survives(&given, &case.background),
+            "{}: cannot be found\n{}",
+            case.name(),
+            String::from_utf8_lossy(&given)
+        );
+        let (Some(format), Input::Text(bytes)) = (case.format, &case.bundle[case.scored]) else { continue };
+        let text = String::from_utf8_lossy(bytes);
+        assert_eq!(format.holds(&text, &text), Some(true), "{}:\n{text}", case.name());
     }
 }
 
