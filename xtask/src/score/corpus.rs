@@ -8,17 +8,18 @@ use clap::ValueEnum;
 use super::truth::{Class, Truth, parse_truth};
 use crate::run::{Outcome, root};
 
-/// Written before the rules, and three times after them by somebody who had not seen them; halves from when there were two.
+/// Written before the rules, and four times after them by somebody who had not seen them; halves from when there were two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Half {
     First,
     Second,
     Third,
     Fourth,
+    Fifth,
 }
 
 impl Half {
-    const ALL: [Self; 4] = [Self::First, Self::Second, Self::Third, Self::Fourth];
+    const ALL: [Self; 5] = [Self::First, Self::Second, Self::Third, Self::Fourth, Self::Fifth];
 
     fn folder(self) -> &'static str {
         match self {
@@ -26,6 +27,7 @@ impl Half {
             Self::Second => "second",
             Self::Third => "third",
             Self::Fourth => "fourth",
+            Self::Fifth => "fifth",
         }
     }
 }
