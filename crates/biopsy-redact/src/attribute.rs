@@ -9,8 +9,19 @@ use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
 /// How far an attribute `value=` may be from `name="password"`, in bytes.
 pub(crate) const ATTRIBUTE_REACH: usize = 256;
 /// Other names of values in objects.
-const SHORT_VALUES: [&[u8]; 6] =
-    [b"\"v\"", b"\"val\"", b"\"new\"", b"\"after\"", b"\"data\"", b"\"content\""];
+const SHORT_VALUES: [&[u8]; 11] = [
+    b"\"v\"",
+    b"\"val\"",
+    b"\"new\"",
+    b"\"after\"",
+    b"\"data\"",
+    b"\"content\"",
+    b" content=",
+    b" default=",
+    b" data=",
+    b" val=",
+    b" text=",
+];
 
 /// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
 /// `<setting name="key"><value>x</value>`.

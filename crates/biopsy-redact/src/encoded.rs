@@ -93,6 +93,9 @@ fn without_escape(text: &[u8], stretch: Range<usize>) -> Range<usize> {
 /// Does one run go on behind this: an end of a line, as it is or escaped, with what indents or quotes the next one?
 fn is_joint(text: &[u8], between: Range<usize>) -> bool {
     let between = &text[between.start..between.end.max(between.start)];
+    if is_next_word(between) {
+        return true;
+    }
     let is_end = between.contains(&b'\n')
         || memchr::memmem::find(between, b"\\n").is_some()
         || between.contains(&b'"') && !between.contains(&b',');
@@ -102,10 +105,22 @@ fn is_joint(text: &[u8], between: Range<usize>) -> bool {
         && between.iter().all(|b| b.is_ascii_whitespace() || b"\\nr\"'+>|#*".contains(b))
 }
 
+/// `?=` and `=?UTF-8?B?` between the encoded words of one header of a mail.
+fn is_next_word(between: &[u8]) -> bool {
+    let behind = between.trim_ascii_start();
+    let behind = &behind[behind.iter().take(2).take_while(|b| **b == b'=').count()..];
+    let Some(next) = behind.strip_prefix(b"?=") else { return false };
+    let next = next.strip_prefix(b"\\r").unwrap_or(next);
+    let next = next.strip_prefix(b"\\n").unwrap_or(next).trim_ascii_start();
+    next.starts_with(b"=?")
+        && (next.ends_with(b"?B?") || next.ends_with(b"?b?"))
+        && next.iter().all(|b| b.is_ascii_alphanumeric() || b"=?-_".contains(b))
+}
+
 /// The text of several stretches that are one run, wrapped over lines of one length.
 fn joined(text: &[u8], stretches: &mut Vec<Range<usize>>) -> Option<Run> {
     let first = stretches.first()?.clone();
-    if stretches.len() == 1 && text.get(first.end) != Some(&b'\n') && text.get(first.end) != Some(&b'\\') {
+    if stretches.len() == 1 && !matches!(text.get(first.end), Some(b'\n' | b'\\' | b'?')) {
         return None;
     }
     let head: Vec<u8> =
@@ -338,6 +353,25 @@ mod tests {
 
     fn texts(text: &str) -> Vec<String> {
         runs(text.as_bytes()).into_iter().map(|run| String::from_utf8(run.text).expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn encoded_words_of_a_mail_are_one_run() {
+        for (between, wanted) in [
+            ("?=\n =?UTF-8?B?", true),
+            ("==?=\r\n\t=?iso-8859-1?b?", true),
+            ("?=\\n =?UTF-8?B?", true),
+            ("?=\n =?UTF-8?Q?", false),
+            ("?=\n =?", false),
+            ("?=\nX: =?UTF-8?B?", false),
+        ] {
+            assert_eq!(is_next_word(between.as_bytes()), wanted, "{between}");
+        }
+        // `password=Xk29fmQ7rtLw0ab` and more of it, in two words
+        let mail =
+            "Subject: =?UTF-8?B?dXNlcj1hcHA7cGFzc3dvcmQ9WGsyOWZt?=\n =?UTF-8?B?UTdydEx3MGFiO3BvcnQ9MQ==?=\n";
+        let found = runs(mail.as_bytes());
+        assert!(found.iter().any(|run| run.text == b"user=app;password=Xk29fmQ7rtLw0ab;port=1"), "{found:?}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::ops::Range;
 const ESCAPES_MIN: usize = 3;
 /// Longest stretch whose escapes are undone at once.
 const ESCAPED_MAX: usize = 8 << 10;
+/// Fewest pairs of letters of UTF-16 in a stretch that is one.
+const WIDE_MIN: usize = 3;
 
 /// A stretch whose escapes are undone.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,9 +22,25 @@ impl Unescaped {
     /// Undone once more, for what was escaped twice.
     pub(crate) fn again(&self) -> Option<Self> {
         memchr::memchr3(b'%', b'&', b'\\', &self.text)?;
-        let mut again = undo(&self.text, 0, is_quoted_printable(&self.text), 1)?;
+        let mut again = undo(&self.text, 0, is_quoted_printable(&self.text), 0)
+            .filter(|again| again.text != self.text)?;
         again.at.iter_mut().for_each(|at| *at = self.at[*at]);
         Some(again)
+    }
+
+    /// UTF-16 that was escaped byte by byte, without the zero of each letter: `b'p\x00w\x00'`.
+    fn without_zeros(mut self) -> Self {
+        let is_wide = |four: &[u8]| four[0] == 0 && four[2] == 0 && four[1] != 0 && four[3] != 0;
+        if memchr::memchr(0, &self.text).is_none()
+            || self.text.windows(4).filter(|four| is_wide(four)).count() < WIDE_MIN
+        {
+            return self;
+        }
+        let end = self.at.pop();
+        let (text, at) = self.text.iter().zip(&self.at).filter(|(byte, _)| **byte != 0).unzip();
+        self = Self { text, at };
+        self.at.extend(end);
+        self
     }
 
     /// The place of a range.
@@ -89,6 +107,8 @@ fn has_escapes(line: &[u8]) -> bool {
 /// How much an escape says for the line being written in escapes.
 fn weight(text: &[u8], character: u32, is_quoted: bool) -> usize {
     match character {
+        // What was escaped twice: `&amp;#61;`, `&amp;quot;`.
+        0x26 if text.starts_with(b"&amp;") && is_entity_behind(&text[5..]) => ESCAPES_MIN,
         // `&lt;` and the like are in every page.
         0x26 | 0x22 | 0x3c | 0x3e | 0x27 | 0x20 if text[0] == b'&' && text[1] != b'#' => 0,
         // What separates a name from its value is worth the look alone.
@@ -103,6 +123,13 @@ fn weight(text: &[u8], character: u32, is_quoted: bool) -> usize {
         NOTHING => 0,
         _ => 1,
     }
+}
+
+/// What is left of an entity whose `&` was one itself: `#61;`, `quot;`.
+fn is_entity_behind(rest: &[u8]) -> bool {
+    let is_name = |name: &&[u8]| rest.starts_with(name);
+    matches!(rest, [b'#', b'0'..=b'9' | b'x' | b'X', ..])
+        || [&b"quot;"[..], b"lt;", b"gt;", b"apos;", b"amp;"].iter().any(|name| is_name(name))
 }
 
 /// Is it of a mail: with its `=` or an end of a line written out, or going on in the next line?
@@ -143,7 +170,7 @@ fn undo(line: &[u8], start: usize, is_quoted: bool, least: usize) -> Option<Unes
         at += length;
     }
     undone.at.push(start + line.len());
-    (escapes >= least).then_some(undone)
+    (escapes >= least).then(|| undone.without_zeros())
 }
 
 /// The escape that a text begins with: its length and character.
@@ -250,6 +277,36 @@ mod tests {
         let twice = unescaped(b"x%2525y%253D%253Dz")[0].again().expect("escapes");
         assert_eq!(String::from_utf8_lossy(&twice.text), "x%y==z");
         assert_eq!(twice.source(&(4..6)), Some(12..18));
+    }
+
+    #[test]
+    fn escaped_utf16_is_read_without_its_zeros() {
+        for (line, text) in [
+            (r"b'p\x00w\x00d\x00=\x00x\x00y\x00\n\x00'", r"b'pwd=xy\n'"),
+            (r"b'\x00p\x00w\x00d\x00=\x00x\x00y'", "b'pwd=xy'"),
+            ("p%00w%00d%00%3D%00x%00y%00", "pwd=xy"),
+            (r"p\000w\000d\000=\000x\000y\000", "pwd=xy"),
+            (r"a\x00\x00\x00b\x00\x00\x00c\x00\x00\x00d", "a\0\0\0b\0\0\0c\0\0\0d"),
+        ] {
+            let found = unescaped(line.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&found[0].text), text, "{line}");
+            let value = found[0].text.len() - 1..found[0].text.len();
+            assert!(found[0].source(&value).is_some_and(|range| range.end <= line.len()), "{line}");
+        }
+    }
+
+    #[test]
+    fn entities_of_entities_are_undone_twice() {
+        for (line, text) in [
+            ("<x>pwd&amp;#61;x&amp;#36;y</x>", "<x>pwd=x$y</x>"),
+            ("<x>&amp;lt;pwd&amp;gt;xy</x>", "<x><pwd>xy</x>"),
+            ("a &amp;quot;pwd&amp;quot; b", "a \"pwd\" b"),
+        ] {
+            let once = unescaped(line.as_bytes());
+            let twice = once.first().and_then(Unescaped::again).expect("escaped twice");
+            assert_eq!(String::from_utf8_lossy(&twice.text), text, "{line}");
+        }
+        assert_eq!(unescaped(b"/x?a=1&amp;b=2&amp;c=3&amp;d=4\n"), [], "an address in a page");
     }
 
     #[test]

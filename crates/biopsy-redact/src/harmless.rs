@@ -48,6 +48,7 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
     let is_closed = memchr::memmem::find(&text[value.start..line_end], b"}}").is_some();
     let (name, value) = (&text[name.clone()], &text[value.clone()]);
     is_label_of_resource(before, between)
+        || is_bound(before, between, name, value)
         || !quoted
             && (is_closed && is_path_in_template(before, between)
                 || is_tested(before, between, value)
@@ -55,7 +56,67 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
                 || is_rule_for_users(value, behind)
                 || is_database_of_client(before, between, value, behind)
                 || is_digest_behind_word(name, value)
+                || is_kind_of_object(between, value, behind)
+                || is_ticket_of_job(name, between, value)
+                || is_name_in_list(between, value)
+                || is_rule_of_letters(value)
+                || is_mount(before, value)
                 || is_name_of_secret(name, between, value))
+}
+
+/// `:password="form.password"` of a template: what it is bound to.
+fn is_bound(before: &[u8], between: &[u8], name: &[u8], value: &[u8]) -> bool {
+    let is_bound = before.ends_with(b":") || before.ends_with(b"[") || before.ends_with(b"(");
+    let member = value.iter().rposition(|b| *b == b'.').map_or(&value[..0], |point| &value[point + 1..]);
+    is_bound
+        && between.ends_with(b"=\"")
+        && member.eq_ignore_ascii_case(name)
+        && value.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_'))
+}
+
+/// `volume "db-password" : secret "shop-db" not found`: of which kind the object in the next quotes is.
+fn is_kind_of_object(between: &[u8], value: &[u8], behind: &[u8]) -> bool {
+    between.starts_with(b"\" : ") && value.iter().all(u8::is_ascii_lowercase) && behind.starts_with(b" \"")
+}
+
+/// `Script ticket: b3f78f20...`: the number of a job, and not that of Kerberos or a single sign-on.
+fn is_ticket_of_job(name: &[u8], between: &[u8], value: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"ticket")
+        && between == b": "
+        && value.len() == 32
+        && value.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// `secrets: [db_password, api_token]`: names of secrets.
+fn is_name_in_list(between: &[u8], value: &[u8]) -> bool {
+    let is_of_secret = words_of(value).any(|word| {
+        [&b"password"[..], b"token", b"secret", b"key", b"credentials", b"pass", b"cert"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(word))
+    });
+    between.contains(&b'[')
+        && is_of_secret
+        && value.iter().any(|b| matches!(b, b'_' | b'-'))
+        && value.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'))
+}
+
+/// `12文字以上`, `12자`: how many letters it must have.
+fn is_rule_of_letters(value: &[u8]) -> bool {
+    let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
+    (1..=2).contains(&digits)
+        && ["文字", "자", "글자", "位", "个字符", "個字元", "字符"]
+            .iter()
+            .any(|letters| value[digits..].starts_with(letters.as_bytes()))
+}
+
+/// `--secret id=npmrc,src=.npmrc`, `LoadCredential=db-password:/etc/creds/db`: where a secret is to be read from.
+fn is_mount(before: &[u8], value: &[u8]) -> bool {
+    let is_file =
+        [&b"LoadCredential="[..], b"LoadCredentialEncrypted="].iter().any(|key| before.ends_with(key));
+    is_file && value.starts_with(b"/")
+        || before.ends_with(b"--")
+            && value.starts_with(b"id=")
+            && value.iter().all(|b| b.is_ascii_alphanumeric() || b"=_-.,/".contains(b))
 }
 
 /// `resource "random_password" "db" {`: kind and name of something, in front of its settings.
@@ -189,6 +250,45 @@ mod tests {
         let name_at = text.find(name).expect("the name");
         let at = name_at + name.len() + text[name_at + name.len()..].find(value).expect("the value");
         is_harmless(text.as_bytes(), &(name_at..name_at + name.len()), &(at..at + value.len()), false)
+    }
+
+    #[test]
+    fn names_of_objects_jobs_and_files_are_told_from_secrets() {
+        for (text, name, value, wanted) in [
+            ("volume \"db-password\" : secret \"shop-db\" not found", "db-password", "secret", true),
+            ("{\"db-password\": secret \"x\"", "db-password", "secret", false),
+            ("\"db-password\" : hunter", "db-password", "hunter", false),
+            (
+                "Script ticket: b3f78f208ced237f7d6eaea14bcce169 state",
+                "ticket",
+                "b3f78f208ced237f7d6eaea14bcce169",
+                true,
+            ),
+            ("ticket=b3f78f208ced237f7d6eaea14bcce169", "ticket", "b3f78f208ced237f7d6eaea14bcce169", false),
+            ("ticket: ST-1856339-aA5Yuvrxzpv8Tau1", "ticket", "ST-1856339-aA5Yuvrxzpv8Tau1", false),
+            ("secrets: [db_password, api_token]", "secrets", "db_password", true),
+            ("secrets: [blue_tea_pot]", "secrets", "blue_tea_pot", false),
+            ("secrets: db_password2x", "secrets", "db_password2x", false),
+            ("パスワード：12文字以上", "パスワード", "12文字以上", true),
+            ("비밀번호: 12자", "비밀번호", "12자", true),
+            ("パスワード：12tree", "パスワード", "12tree", false),
+            ("パスワード：123文字", "パスワード", "123文字", false),
+            ("LoadCredential=db-password:/etc/creds/db", "db-password", "/etc/creds/db", true),
+            ("SetCredential=db-password:/etc/creds/db", "db-password", "/etc/creds/db", false),
+            ("build --secret id=npmrc,src=.npmrc", "secret", "id=npmrc,src=.npmrc", true),
+            ("build --secret idx7npmrc", "secret", "idx7npmrc", false),
+        ] {
+            assert_eq!(is(text, name, value), wanted, "{text}");
+        }
+        for (text, wanted) in [
+            (":password=\"form.password\"", true),
+            (":password=\"form.hunter\"", false),
+            (" password=\"form.password\"", false),
+        ] {
+            let at = text.find('"').map_or(0, |quote| quote + 1);
+            let is = is_harmless(text.as_bytes(), &(1..9), &(at..text.len() - 1), true);
+            assert_eq!(is, wanted, "{text}");
+        }
     }
 
     #[test]

@@ -188,6 +188,7 @@ impl KeyRule {
                 && value.iter().all(|b| b.is_ascii_digit() || matches!(b, b'A'..=b'F'))
         };
         if is_said {
+            values.retain(|value| !is_about(text.get(name.end..value.range.start).unwrap_or_default()));
             values.retain(|value| !is_setting(&text[value.range.clone()]));
             values.retain(|value| !is_id_of_key(&text[value.range.clone()]));
         }
@@ -284,7 +285,7 @@ impl KeyRule {
             How::Assigned { prose, compared, .. } => (prose, compared),
             _ => (false, false),
         };
-        if prose && !value.quoted && is_setting(bytes) {
+        if prose && !value.quoted && (is_setting(bytes) || is_word_of_code(text, &value.range)) {
             return false;
         }
         let goes_on = matches!(text.get(value.range.end..), Some([b' ', b'a'..=b'z', ..]));
@@ -304,7 +305,14 @@ impl KeyRule {
         ) || value.quoted;
         let is_uuid =
             self.strength == Strength::Token && self.uuid && is_attached && plausible::is_uuid(bytes);
-        (is_uuid || plausible::is_strong(bytes, self.strength) && self.is_random_enough(bytes))
+        // `'db-pass': '60039199'`
+        let is_number_in_quotes = self.strength == Strength::Mixed
+            && value.quoted
+            && bytes.len() >= 6
+            && bytes.iter().all(u8::is_ascii_digit);
+        (is_uuid
+            || is_number_in_quotes
+            || plausible::is_strong(bytes, self.strength) && self.is_random_enough(bytes))
             && (self.min_entropy <= 0.0 || plausible::entropy(bytes) >= self.min_entropy)
     }
 
@@ -367,6 +375,36 @@ fn is_fingerprint(value: &[u8]) -> bool {
         || value.len() == 47 && value.split(|b| *b == b':').all(is_pair)
 }
 
+/// `IDX10223:` is the number of an error, `rabbit_password_hashing_sha256` the name of a module.
+fn is_word_of_code(text: &[u8], value: &Range<usize>) -> bool {
+    let bytes = &text[value.clone()];
+    let is_colon = bytes.ends_with(b":") || text.get(value.end) == Some(&b':');
+    let bare = bytes.strip_suffix(b":").unwrap_or(bytes);
+    let letters = bare.iter().take_while(|b| b.is_ascii_uppercase()).count();
+    let is_number = is_colon
+        && (2..=8).contains(&letters)
+        && (3..=6).contains(&(bare.len() - letters))
+        && bare[letters..].iter().all(u8::is_ascii_digit);
+    let digits = bare.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let words = &bare[..bare.len() - digits];
+    let is_module = digits <= 3
+        && words.iter().filter(|b| **b == b'_').count() >= 2
+        && words.iter().all(|b| b.is_ascii_lowercase() || *b == b'_')
+        && [&b"password"[..], b"hash", b"token", b"secret", b"auth"]
+            .iter()
+            .any(|word| memchr::memmem::find(words, word).is_some());
+    is_number || is_module
+}
+
+/// ` id: ` behind `user secrets`, ` revoked: ` behind `API key`: one word, and it says that it is about the secret. More of them
+/// are a sentence that may end in it: `Passphrase for key 'id_rsa': x`.
+fn is_about(between: &[u8]) -> bool {
+    let word = between.trim_ascii();
+    word.strip_suffix(b":").is_some_and(|word| {
+        [&b"id"[..], b"ids", b"name", b"revoked", b"hint", b"length", b"version", b"type"].contains(&word)
+    })
+}
+
 /// `min_length=12`: in a sentence, the name and value of something else.
 fn is_setting(value: &[u8]) -> bool {
     let Some(sign) = memchr::memchr(b'=', value) else { return false };
@@ -395,9 +433,23 @@ fn is_statement(text: &[u8], place: &value::Place) -> bool {
     matches!(text.get(behind), None | Some(b';' | b'\n' | b'\r' | b'}' | b'"' | b'\\' | b'<' | b'&'))
 }
 
-/// `(setq key "x")`, `set $key "x"`: statements that set a variable.
+/// `(setq key "x")`, `set $key "x"`, `app config set key x`: statements that set a variable.
 fn is_set(text: &[u8], name: &Range<usize>) -> bool {
     let before = &text[name.start.saturating_sub(80)..name.start];
+    let is_command = [
+        &b"config set "[..],
+        b"config:set ",
+        b"secret set ",
+        b"secrets set ",
+        b"variable set ",
+        b"env set ",
+        b"CONFIG SET ",
+    ]
+    .iter()
+    .any(|command| before.ends_with(command));
+    if is_command {
+        return true;
+    }
     let is_path = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b':' | b'_' | b'.' | b'-' | b'$');
     let before = &before[..before.len() - before.iter().rev().take_while(is_path).count()];
     [&b"(setq "[..], b"(define ", b"(def ", b"(setf ", b"(defvar "]
@@ -524,6 +576,30 @@ fn ends_word(text: &[u8], at: usize, name_end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_code_and_words_about_secrets_are_told() {
+        for (text, wanted) in [
+            ("IDX10223: Lifetime", true),
+            ("ORA-01017: x", false),
+            ("HUNTER22 now", false),
+            ("rabbit_password_hashing_sha256", true),
+            ("blue_tea_pot77", false),
+            ("Kd83jsQm2x", false),
+        ] {
+            let end = text.find([':', ' ']).unwrap_or(text.len());
+            assert_eq!(is_word_of_code(text.as_bytes(), &(0..end)), wanted, "{text}");
+        }
+        for (between, wanted) in [
+            (" id: ", true),
+            (" revoked: ", true),
+            (": ", false),
+            (" for key 'id_rsa': ", false),
+            (" of id 7 is ", false),
+        ] {
+            assert_eq!(is_about(between.as_bytes()), wanted, "{between}");
+        }
+    }
 
     #[test]
     fn words_begin_and_end_where_case_or_separators_say() {

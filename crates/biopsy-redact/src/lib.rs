@@ -68,6 +68,7 @@ mod pseudonym;
 mod quote;
 mod records;
 mod redactor;
+mod reported;
 mod rows;
 mod rules;
 mod run_shapes;

@@ -7,7 +7,7 @@ use crate::plausible;
 use crate::quote::Quote;
 use crate::rules::Strength;
 use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
-use crate::{attribute, below, lead};
+use crate::{attribute, below, lead, reported};
 
 /// How far the end of an element may be from its beginning, in bytes: longer than any token.
 const CLOSING_REACH: usize = 16 << 10;
@@ -21,7 +21,12 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         && text[name.end] == b' '
         && text.get(name.end + 1 + number).is_some_and(|b| matches!(b, b':' | b'=' | b'"' | b'\t'));
     let name = if is_numbered { name.start..name.end + 1 + number } else { name };
-    let mut at = name.end;
+    // `"user[key]":"x"`: the bracket stands inside of the quotes.
+    let is_member = key > 0
+        && text[key - 1] == b'['
+        && text.get(name.end) == Some(&b']')
+        && Quote::at(text, name.end + 1).is_some();
+    let mut at = name.end + usize::from(is_member);
     let quote = Quote::at(text, at);
     let doubled = text[at..].starts_with(b"\"\"") && text[..key].ends_with(b"\"\"");
     let key_quote = quote.map(|(quote, _)| match quote {
@@ -43,6 +48,7 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         return Some(Place { key, at: value_at, how, key_quote, whole_line });
     }
     element(text, &name)
+        .or_else(|| reported::place(text, &name))
         .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
         .or_else(|| attribute::attribute(text, &name, key_quote.is_some()))
         .or_else(|| beside(text, key, at, behind))
@@ -69,6 +75,10 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         [b'=' | b'!', b'=', b'=', ..] => 3,
         // `gpg-preset-passphrase -> ../gnupg/gpg-preset-passphrase`: a link.
         [b'-', b'>', b' ', b'.' | b'/', ..] => return None,
+        // `feature/api-keys -> origin/main`: so is that.
+        [b'-', b'>', b' ', next, ..] if !b"\"'`[".contains(next) && text[..name.start].ends_with(b"/") => {
+            return None;
+        }
         [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
         // `token - 'x'`
         [b'-', b' ', b'\'' | b'"' | b'`', ..] if text.get(at.wrapping_sub(1)) == Some(&b' ') => {
@@ -355,6 +365,15 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
         {
             return None;
         }
+        // `  -pass val                  Private key and cert file`: and what it says of the option's argument.
+        let gap = rest[word..].iter().take_while(|b| **b == b' ').count();
+        if gap >= 3
+            && rest[..word].iter().all(u8::is_ascii_lowercase)
+            && rest.get(word + gap).is_some_and(u8::is_ascii_uppercase)
+            && is_first_of_line(text, dash)
+        {
+            return None;
+        }
         behind
     } else if text.get(at) == Some(&0) && !quoted {
         // `/proc/PID/cmdline` separates arguments with NUL.
@@ -379,6 +398,13 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
         .get(value)
         .is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'<' | b'[' | b'&' | b';' | b')' | b'\n' | b'\r')))
     .then_some(Place { key: name.start, at: value, how: How::Flag, key_quote: None, whole_line: false })
+}
+
+/// Stands nothing but blanks in front of this on its line?
+fn is_first_of_line(text: &[u8], at: usize) -> bool {
+    let before = &text[..at];
+    let before = before.strip_suffix(b"-").unwrap_or(before);
+    matches!(before.iter().rev().find(|b| **b != b' '), None | Some(b'\n'))
 }
 
 /// Behind a slash: one word, and a value that could be one.

@@ -229,7 +229,15 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
         return true;
     }
     // `$(openssl rand 24)`, `$(cat file)`: what a command says.
-    if value.strip_prefix(b"$(").is_some_and(|name| name.first().is_some_and(u8::is_ascii_lowercase)) {
+    let command = value.strip_prefix(b"$$(").or_else(|| value.strip_prefix(b"$("));
+    // `${file("x")}` calls something; `${NAME` alone may be the beginning of a password.
+    let called = value
+        .strip_prefix(b"${")
+        .map(|inside| &inside[inside.iter().take_while(|b| b.is_ascii_lowercase()).count()..]);
+    if called.is_some_and(|rest| rest.starts_with(b"(\"") || rest == b"(") {
+        return true;
+    }
+    if command.is_some_and(|name| name.first().is_some_and(u8::is_ascii_lowercase)) {
         return true;
     }
     let bracketed: [(&[u8], &[u8]); 4] = [(b"<", b">"), (b"[", b"]"), (b"{", b"}"), (b"(", b")")];
@@ -271,6 +279,8 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
         || value.strip_prefix(b":").is_some_and(is_number)
         || value.strip_prefix(b"$env:").is_some_and(name_like)
         || inner(b"@", b"@").is_some_and(upper_name)
+        // `__DB_PASSWORD__`, which a pipeline fills in
+        || inner(b"__", b"__").is_some_and(|name| upper_name(name) && name.contains(&b'_'))
         || (value.len() > 2
             && matches!(value[0], b'@' | b':')
             && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))

@@ -187,6 +187,8 @@ fn alone(text: &[u8], run: &Range<usize>) -> Option<Range<usize>> {
     let is_alone = before.is_none_or(|b| b.is_ascii_whitespace() || b"\"'`=<([{".contains(b))
         && text.get(run.end).is_none_or(|b| b.is_ascii_whitespace() || b"\"'`<>)]},;|&*\\".contains(b))
         && !is_in_block(text, run)
+        // `0x938F94a2DCcC...`: an address, whose capitals are its checksum.
+        && !bytes.strip_prefix(b"0x").is_some_and(|hex| hex.len() == 40 && hex.iter().all(u8::is_ascii_hexdigit))
         && !is_public_bech32(bytes);
     if bytes.len() < ALONE_MIN || !is_alone || OPEN_DATA.iter().any(|open| bytes.starts_with(open)) {
         return None;

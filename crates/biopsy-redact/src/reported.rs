@@ -1,0 +1,242 @@
+//! Values that a tool reports behind a name it has wrapped: in a sentence (`Found key 'k' with value v`), behind a type (`param k string = 'v'`),
+//! behind the reference of a build (`$(k)="v"`), in a command to its agent (`##vso[task.setvariable variable=k]v`), on the line below a path.
+
+use std::ops::Range;
+
+use crate::plausible;
+use crate::quote::Quote;
+use crate::value::{How, Place, skip_blank};
+
+/// How far behind the name its value may be reported, in bytes.
+const REACH: usize = 160;
+/// Longest type between a name and its value, in bytes.
+const TYPE_MAX: usize = 40;
+/// What a tool calls what it names.
+const CALLED: [&[u8]; 16] = [
+    b"key",
+    b"property",
+    b"setting",
+    b"variable",
+    b"option",
+    b"parameter",
+    b"param",
+    b"field",
+    b"entry",
+    b"attribute",
+    b"config",
+    b"env",
+    b"header",
+    b"secret",
+    b"argument",
+    b"cookie",
+];
+/// What it says in front of the value.
+const SAYS: [&[u8]; 9] = [
+    b" value of type ",
+    b" value ",
+    b" value: ",
+    b" value=",
+    b" resolved to ",
+    b" set to ",
+    b" changed to ",
+    b" overridden by ",
+    b" = ",
+];
+
+/// Where the value of a wrapped name is.
+pub(crate) fn place(text: &[u8], name: &Range<usize>) -> Option<Place> {
+    let at = in_sentence(text, name)
+        .or_else(|| behind_reference(text, name))
+        .or_else(|| behind_type(text, name.end))
+        .or_else(|| in_command(text, name))
+        .or_else(|| below_path(text, name))
+        .or_else(|| below_number(text, name))?;
+    let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+    Some(Place { key: name.start, at, how, key_quote: None, whole_line: false })
+}
+
+/// `Found key 'k' in source 's' with value of type String: v`, `Property [k] resolved to [v]`, `key 'k' value 'v'`
+fn in_sentence(text: &[u8], name: &Range<usize>) -> Option<usize> {
+    let open = *text.get(name.start.checked_sub(1)?)?;
+    let close = match open {
+        b'\'' | b'"' | b'`' => open,
+        b'[' => b']',
+        b'<' => b'>',
+        _ => return None,
+    };
+    if text.get(name.end) != Some(&close) {
+        return None;
+    }
+    let before = text[..name.start - 1].strip_suffix(b" ")?;
+    let length = before.iter().rev().take(16).take_while(|b| b.is_ascii_alphabetic()).count();
+    let word = &before[before.len() - length..];
+    if !CALLED.iter().any(|called| called.eq_ignore_ascii_case(word)) {
+        return None;
+    }
+    let rest = line(text, name.end + 1);
+    let (at, says) = SAYS
+        .iter()
+        .filter_map(|says| memchr::memmem::find(rest, says).map(|at| (at, says)))
+        .min_by_key(|(at, says)| (*at, usize::MAX - says.len()))?;
+    let mut start = at + says.len();
+    if says.ends_with(b"type ") {
+        start += memchr::memmem::find(&rest[start..], b": ")? + 2;
+    }
+    let start = name.end + 1 + start;
+    let start = skip_blank(text, start);
+    Some(start + usize::from(matches!(text.get(start), Some(b'[' | b'<'))))
+}
+
+/// `$(k)="v"`, `${k} = "v"`
+fn behind_reference(text: &[u8], name: &Range<usize>) -> Option<usize> {
+    let before = &text[..name.start];
+    let close = if before.ends_with(b"$(") {
+        b')'
+    } else if before.ends_with(b"${") {
+        b'}'
+    } else {
+        return None;
+    };
+    (text.get(name.end) == Some(&close)).then_some(())?;
+    let sign = skip_blank(text, name.end + 1);
+    (text.get(sign) == Some(&b'=')).then_some(())?;
+    let at = skip_blank(text, sign + 1);
+    Quote::at(text, at).map(|_| at)
+}
+
+/// `k string = 'v'`, `k nvarchar(64) = N'v'`, `k As String = "v"`
+fn behind_type(text: &[u8], end: usize) -> Option<usize> {
+    let rest = text.get(end..text.len().min(end + TYPE_MAX + 8))?.strip_prefix(b" ")?;
+    let kind = rest
+        .iter()
+        .take(TYPE_MAX)
+        .take_while(|b| b.is_ascii_alphanumeric() || b"_ ()<>[]?.*".contains(b))
+        .count();
+    let named = rest[..kind].trim_ascii_end();
+    let is_type = named.first().is_some_and(u8::is_ascii_alphabetic)
+        && named.iter().filter(|b| **b == b' ').count() <= 1;
+    let sign = rest[kind..].strip_prefix(b":").unwrap_or(&rest[kind..]);
+    let value = sign.strip_prefix(b"=").filter(|_| is_type)?.trim_ascii_start();
+    let value = match value {
+        [b'N' | b'@' | b'L' | b'b' | b'u' | b'r', quoted @ ..]
+            if matches!(quoted.first(), Some(b'"' | b'\'')) =>
+        {
+            quoted
+        }
+        _ => value,
+    };
+    let at = end + 1 + rest.len() - value.len();
+    matches!(value.first(), Some(b'"' | b'\'' | b'`')).then_some(at)
+}
+
+/// `##vso[task.setvariable variable=k;issecret=true]v`, `::set-output name=k::v`
+fn in_command(text: &[u8], name: &Range<usize>) -> Option<usize> {
+    let start = text[..name.start].iter().rev().take(REACH).take_while(|b| **b != b'\n').count();
+    let before = &text[name.start - start..name.start];
+    let rest = line(text, name.end);
+    before.ends_with(b"=").then_some(())?;
+    let close = if memchr::memmem::find(before, b"##").is_some() && before.contains(&b'[') {
+        matches!(rest.first(), Some(b']' | b';')).then(|| memchr::memchr(b']', rest))?? + 1
+    } else if memchr::memmem::find(before, b"::").is_some() && rest.starts_with(b"::") {
+        2
+    } else {
+        return None;
+    };
+    rest.get(close).is_some_and(|b| b.is_ascii_graphic() || *b >= 0x80).then_some(name.end + close)
+}
+
+/// `/shop/config/k` and on the line below `v`, as stores of settings list them.
+fn below_path(text: &[u8], name: &Range<usize>) -> Option<usize> {
+    let start = text[..name.start].iter().rev().take(REACH).take_while(|b| **b != b'\n').count();
+    let path = &text[name.start - start..name.start];
+    let is_path = path.starts_with(b"/")
+        && path.ends_with(b"/")
+        && path.len() > 1
+        && path.iter().all(|b| b.is_ascii_alphanumeric() || b"/._-:".contains(b));
+    let at = end_of_line(text, name.end).filter(|_| is_path)?;
+    let value = line(text, at);
+    let value = value.strip_suffix(b"\r").unwrap_or(value);
+    let is_value = !value.starts_with(b"/")
+        && !value.iter().any(u8::is_ascii_whitespace)
+        && (plausible::is_of_a_cell(value) || plausible::is_no_word(value));
+    is_value.then_some(at)
+}
+
+/// `1) "k"` and on the line below `2) "v"`
+fn below_number(text: &[u8], name: &Range<usize>) -> Option<usize> {
+    let is_item = text[..name.start].ends_with(b") \"") && text.get(name.end) == Some(&b'"');
+    let at = end_of_line(text, name.end + 1).filter(|_| is_item)?;
+    let rest = line(text, at);
+    let item = memchr::memmem::find(&rest[..rest.len().min(24)], b") \"")?;
+    let number = rest[..item].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    (number > 0).then_some(at + item + 2)
+}
+
+/// Where the next line begins, if this one ends at `at`.
+fn end_of_line(text: &[u8], at: usize) -> Option<usize> {
+    match text.get(at..)? {
+        [b'\n', ..] => Some(at + 1),
+        [b'\r', b'\n', ..] => Some(at + 2),
+        _ => None,
+    }
+}
+
+/// The rest of the line, for as far as it is looked at.
+fn line(text: &[u8], at: usize) -> &[u8] {
+    let rest = text.get(at..).unwrap_or_default();
+    let rest = &rest[..rest.len().min(REACH)];
+    &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+        let at = text.find(name).expect("the name");
+        let place = place(text.as_bytes(), &(at..at + name.len()))?;
+        let value = text[place.at..].trim_start_matches(['\'', '"']);
+        Some(&value[..value.find(['\'', '"', ']', '\n', ' ']).unwrap_or(value.len())])
+    }
+
+    #[test]
+    fn values_of_wrapped_names_are_found() {
+        for (text, value) in [
+            ("Found key 'kk' in PropertySource 'env' with value of type String: v1x", Some("v1x")),
+            ("conf: key 'kk' value 'v1x'", Some("v1x")),
+            ("Property [kk] resolved to [v1x]", Some("v1x")),
+            ("setting \"kk\" changed to \"v1x\"", Some("v1x")),
+            ("user 'kk' changed to 'v1x'", None),
+            ("key 'kk' was not found", None),
+            ("Property reassignment: $(kk)=\"v1x\" (previous value: \"\")", Some("v1x")),
+            ("echo $(kk) = x", None),
+            ("param kk string = 'v1x'", Some("v1x")),
+            ("DECLARE @kk nvarchar(64) = N'v1x';", Some("v1x")),
+            ("Dim kk As String = \"v1x\"", Some("v1x")),
+            ("var kk string := `x`", Some("`x`")),
+            ("kk of the user bob = 'x'", None),
+            ("##vso[task.setvariable variable=kk]v1x", Some("v1x")),
+            ("##vso[task.setvariable variable=kk;isSecret=true]v1x", Some("v1x")),
+            ("::set-output name=kk::v1x", Some("v1x")),
+            ("x=kk::v1x", None),
+            ("/shop/config/kk\nTree-77-a\n", Some("Tree-77-a")),
+            ("/shop/config/kk\n/shop/config/port\n", None),
+            ("/shop/config/kk\nsome more words\n", None),
+            ("1) \"kk\"\n2) \"v1x\"\n", Some("v1x")),
+            ("1) \"kk\"\nOK\n", None),
+        ] {
+            assert_eq!(of(text, "kk"), value, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn places_are_inside_of_the_text(before in "[ -~\n]{0,40}", behind in "[ -~\n]{0,60}") {
+            let text = format!("{before}kk{behind}");
+            let name = before.len()..before.len() + 2;
+            if let Some(place) = place(text.as_bytes(), &name) {
+                proptest::prop_assert!(place.at > name.start && place.at <= text.len());
+            }
+        }
+    }
+}
