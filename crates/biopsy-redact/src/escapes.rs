@@ -127,9 +127,8 @@ fn weight(text: &[u8], character: u32, is_quoted: bool) -> usize {
 
 /// What is left of an entity whose `&` was one itself: `#61;`, `quot;`.
 fn is_entity_behind(rest: &[u8]) -> bool {
-    let is_name = |name: &&[u8]| rest.starts_with(name);
     matches!(rest, [b'#', b'0'..=b'9' | b'x' | b'X', ..])
-        || [&b"quot;"[..], b"lt;", b"gt;", b"apos;", b"amp;"].iter().any(|name| is_name(name))
+        || [&b"quot;"[..], b"lt;", b"gt;", b"apos;", b"amp;"].iter().any(|name| rest.starts_with(name))
 }
 
 /// Is it of a mail: with its `=` or an end of a line written out, or going on in the next line?

@@ -49,6 +49,7 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
     let (name, value) = (&text[name.clone()], &text[value.clone()]);
     is_label_of_resource(before, between)
         || is_bound(before, between, name, value)
+        || is_name_in_list(between, value)
         || !quoted
             && (is_closed && is_path_in_template(before, between)
                 || is_tested(before, between, value)
@@ -58,7 +59,6 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
                 || is_digest_behind_word(name, value)
                 || is_kind_of_object(between, value, behind)
                 || is_ticket_of_job(name, between, value)
-                || is_name_in_list(between, value)
                 || is_rule_of_letters(value)
                 || is_mount(before, value)
                 || is_name_of_secret(name, between, value))
@@ -94,7 +94,7 @@ fn is_name_in_list(between: &[u8], value: &[u8]) -> bool {
             .iter()
             .any(|known| known.eq_ignore_ascii_case(word))
     });
-    between.contains(&b'[')
+    between.ends_with(b"[")
         && is_of_secret
         && value.iter().any(|b| matches!(b, b'_' | b'-'))
         && value.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'))

@@ -190,6 +190,7 @@ impl KeyRule {
         if is_said {
             values.retain(|value| !is_about(text.get(name.end..value.range.start).unwrap_or_default()));
             values.retain(|value| !is_setting(&text[value.range.clone()]));
+            values.retain(|value| !is_word_of_code(text, &value.range));
             values.retain(|value| !is_id_of_key(&text[value.range.clone()]));
         }
         // A cell behind a tab looks like a word behind a blank.

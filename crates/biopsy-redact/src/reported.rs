@@ -114,7 +114,12 @@ fn behind_type(text: &[u8], end: usize) -> Option<usize> {
         .count();
     let named = rest[..kind].trim_ascii_end();
     let is_type = named.first().is_some_and(u8::is_ascii_alphabetic)
-        && named.iter().filter(|b| **b == b' ').count() <= 1;
+        && named.iter().filter(|b| **b == b' ').count() <= 1
+        // `Pass Through<a class="x"`: what opens and is not closed is markup.
+        && [(b'<', b'>'), (b'(', b')'), (b'[', b']')].iter().all(|(open, close)| {
+            let count = |sign: u8| named.iter().filter(|b| **b == sign).count();
+            count(*open) == count(*close)
+        });
     let sign = rest[kind..].strip_prefix(b":").unwrap_or(&rest[kind..]);
     let value = sign.strip_prefix(b"=").filter(|_| is_type)?.trim_ascii_start();
     let value = match value {
@@ -215,6 +220,8 @@ mod tests {
             ("Dim kk As String = \"v1x\"", Some("v1x")),
             ("var kk string := `x`", Some("`x`")),
             ("kk of the user bob = 'x'", None),
+            ("kk Through<a class=\"headerlink\"", None),
+            ("kk: x", None),
             ("##vso[task.setvariable variable=kk]v1x", Some("v1x")),
             ("##vso[task.setvariable variable=kk;isSecret=true]v1x", Some("v1x")),
             ("::set-output name=kk::v1x", Some("v1x")),
