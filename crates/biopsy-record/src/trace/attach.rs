@@ -172,7 +172,7 @@ fn with_programs(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
     let threads = u32::try_from(threads).unwrap_or(u32::MAX);
     let kernel = KernelSession::start(highest, threads, plan.pace.ring_bytes(highest), plan.wakeups)
         .map_err(|error| with_causes(&error))?;
-    kernel.set_wait_threshold(plan.wait_threshold).map_err(|error| format!("bpf map: {error}"))?;
+    kernel.set_wait_threshold(plan.wait_threshold);
     for &pid in &plan.pids {
         kernel.add_target(pid, plan.follow_children).map_err(|error| format!("bpf map: {error}"))?;
     }

@@ -432,7 +432,7 @@ impl Recorder {
         }
         self.plan.wait_threshold *= 2;
         if let Some(kernel) = &self.attached.kernel {
-            let _ = kernel.set_wait_threshold(self.plan.wait_threshold);
+            kernel.set_wait_threshold(self.plan.wait_threshold);
         }
         self.switches.wait_threshold = self.plan.wait_threshold;
         let message = format!(

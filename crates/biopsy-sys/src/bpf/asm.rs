@@ -220,6 +220,13 @@ impl Assembler {
         self.push(0, 0, 0, 0, 0);
     }
 
+    /// `dst = ` the address of the first value of an array, `offset` bytes into it.
+    pub fn map_value(&mut self, dst: Reg, map: &Map, offset: i32) {
+        const PSEUDO_MAP_VALUE: u8 = 2;
+        self.push(0x18, dst as u8, PSEUDO_MAP_VALUE, 0, map.as_fd().as_raw_fd());
+        self.push(0, 0, 0, 0, offset);
+    }
+
     /// `dst = ` the kernel variable with this BTF id.
     pub fn kernel_variable(&mut self, dst: Reg, btf_id: u32) {
         const PSEUDO_BTF_ID: u8 = 3;
@@ -230,6 +237,12 @@ impl Assembler {
     /// Calls a helper: R1 to R5 are its arguments and are lost, R0 is the result.
     pub fn call(&mut self, helper: Helper) {
         self.push(0x85, 0, 0, 0, helper as i32);
+    }
+
+    /// Calls a function that the kernel lets programs call, by its BTF id, as a helper is called.
+    pub fn kernel_function(&mut self, btf_id: u32) {
+        const PSEUDO_KFUNC_CALL: u8 = 2;
+        self.push(0x85, 0, PSEUDO_KFUNC_CALL, 0, btf_id.cast_signed());
     }
 
     /// Ends the program with R0.

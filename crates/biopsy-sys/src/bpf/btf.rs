@@ -21,6 +21,7 @@ mod kind {
     pub(super) const UNION: u32 = 5;
     pub(super) const ENUM: u32 = 6;
     pub(super) const TYPEDEF: u32 = 8;
+    pub(super) const FUNC: u32 = 12;
     pub(super) const FUNC_PROTO: u32 = 13;
     pub(super) const VAR: u32 = 14;
     pub(super) const DATASEC: u32 = 15;
@@ -134,6 +135,24 @@ impl Btf {
             }
         }
         None
+    }
+
+    /// Id of a tracepoint's arguments, for [`super::ProgramKind::TypedTracepoint`].
+    #[must_use]
+    pub fn raw_tracepoint(&self, tracepoint: &str) -> Option<u32> {
+        self.find(kind::TYPEDEF, &format!("btf_trace_{tracepoint}")).map(|(id, _)| id)
+    }
+
+    /// Id of a function, for [`super::asm::Assembler::kernel_function`].
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<u32> {
+        self.find(kind::FUNC, name).map(|(id, _)| id)
+    }
+
+    /// Id of a struct.
+    #[must_use]
+    pub fn structure(&self, name: &str) -> Option<u32> {
+        self.find(kind::STRUCT, name).map(|(id, _)| id)
     }
 
     /// Number of arguments that a raw tracepoint gives to programs.

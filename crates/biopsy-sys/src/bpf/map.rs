@@ -12,9 +12,14 @@ pub enum MapKind {
     Hash,
     /// Index to values; never empty.
     Array,
+    /// The same, and its values can be mapped (Linux 5.5).
+    MappedArray,
     /// Variable-length records to user space (Linux 5.8); `max_entries` is its size in bytes.
     RingBuf,
 }
+
+/// `BPF_F_MMAPABLE`.
+const MMAPABLE: u32 = 1 << 10;
 
 #[repr(C)]
 #[derive(Default)]
@@ -74,9 +79,10 @@ impl Map {
         let mut attr = CreateAttr {
             map_type: match kind {
                 MapKind::Hash => 1,
-                MapKind::Array => 2,
+                MapKind::Array | MapKind::MappedArray => 2,
                 MapKind::RingBuf => 27,
             },
+            map_flags: if kind == MapKind::MappedArray { MMAPABLE } else { 0 },
             key_size,
             value_size,
             max_entries,

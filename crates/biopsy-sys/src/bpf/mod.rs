@@ -6,10 +6,12 @@ pub mod btf;
 mod map;
 mod program;
 mod ringbuf;
+mod shared;
 
 pub use map::{Map, MapKind};
 pub use program::{At, Link, LoadError, Program, ProgramKind};
 pub use ringbuf::RingBuf;
+pub use shared::SharedBytes;
 
 use std::io;
 
@@ -30,6 +32,7 @@ mod command {
     pub(super) const MAP_UPDATE_ELEM: u32 = 2;
     pub(super) const MAP_DELETE_ELEM: u32 = 3;
     pub(super) const PROG_LOAD: u32 = 5;
+    pub(super) const PROG_TEST_RUN: u32 = 10;
     pub(super) const RAW_TRACEPOINT_OPEN: u32 = 17;
     pub(super) const MAP_LOOKUP_BATCH: u32 = 24;
     pub(super) const LINK_CREATE: u32 = 28;

@@ -19,6 +19,24 @@ pub enum ProgramKind {
     Functions,
     /// Runs at a tracepoint, with its raw arguments. Needs no tracefs, and does not disturb other users of it.
     RawTracepoint,
+    /// The same, but the arguments have the kernel's types: what they point to is loaded from, not copied by a call.
+    TypedTracepoint {
+        /// From [`super::btf::Btf::raw_tracepoint`].
+        btf_id: u32,
+    },
+}
+
+impl ProgramKind {
+    /// Of `enum bpf_prog_type` and `enum bpf_attach_type`.
+    fn numbers(self) -> (u32, u32) {
+        const TRACE_RAW_TP: u32 = 23;
+        match self {
+            Self::Functions => (2, UPROBE_MULTI),
+            Self::PerfEvent => (7, 0),
+            Self::RawTracepoint => (17, 0),
+            Self::TypedTracepoint { .. } => (26, TRACE_RAW_TP),
+        }
+    }
 }
 
 #[repr(C)]
@@ -36,6 +54,14 @@ struct LoadAttr {
     prog_name: [u8; 16],
     prog_ifindex: u32,
     expected_attach_type: u32,
+    prog_btf_fd: u32,
+    func_info_rec_size: u32,
+    func_info: u64,
+    func_info_cnt: u32,
+    line_info_rec_size: u32,
+    line_info: u64,
+    line_info_cnt: u32,
+    attach_btf_id: u32,
 }
 
 /// `BPF_TRACE_UPROBE_MULTI` of `enum bpf_attach_type`.
@@ -71,6 +97,25 @@ struct RawTracepointAttr {
     name: u64,
     prog_fd: u32,
     padding: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct TestRunAttr {
+    prog_fd: u32,
+    retval: u32,
+    data_size_in: u32,
+    data_size_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    ctx_size_in: u32,
+    ctx_size_out: u32,
+    ctx_in: u64,
+    ctx_out: u64,
+    flags: u32,
+    cpu: u32,
 }
 
 /// A program that the kernel refused.
@@ -123,13 +168,11 @@ impl Program {
 
     fn try_load(kind: ProgramKind, name: &str, instructions: &[u64], log: &mut [u8]) -> io::Result<Self> {
         const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
+        let (prog_type, expected_attach_type) = kind.numbers();
         let mut attr = LoadAttr {
-            prog_type: match kind {
-                ProgramKind::Functions => 2,
-                ProgramKind::PerfEvent => 7,
-                ProgramKind::RawTracepoint => 17,
-            },
-            expected_attach_type: if kind == ProgramKind::Functions { UPROBE_MULTI } else { 0 },
+            prog_type,
+            expected_attach_type,
+            attach_btf_id: if let ProgramKind::TypedTracepoint { btf_id } = kind { btf_id } else { 0 },
             insn_cnt: u32::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
             insns: instructions.as_ptr().expose_provenance() as u64,
             license: LICENCE.as_ptr().expose_provenance() as u64,
@@ -176,17 +219,34 @@ impl Program {
         Ok(Link(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
+    /// Runs a program of kind [`ProgramKind::RawTracepoint`], that looks at no argument, once, here and now (Linux 5.10).
+    ///
+    /// # Errors
+    /// EINVAL for other programs.
+    pub fn run_once(&self) -> io::Result<()> {
+        let mut attr = TestRunAttr { prog_fd: self.0.as_raw_fd().unsigned_abs(), ..TestRunAttr::default() };
+        bpf(command::PROG_TEST_RUN, &mut attr).map(drop)
+    }
+
     /// Runs the program at a raw tracepoint such as `sched_switch`, until the link is dropped.
     ///
     /// # Errors
     /// ENOENT when the kernel has no such tracepoint.
     pub fn attach_raw_tracepoint(&self, tracepoint: &str) -> io::Result<Link> {
         let name = CString::new(tracepoint)?;
-        let mut attr = RawTracepointAttr {
-            name: name.as_ptr().expose_provenance() as u64,
-            prog_fd: self.0.as_raw_fd().unsigned_abs(),
-            padding: 0,
-        };
+        self.open_raw_tracepoint(name.as_ptr().expose_provenance() as u64)
+    }
+
+    /// Runs a program of kind [`ProgramKind::TypedTracepoint`] at the tracepoint that it was loaded for, until the link is dropped.
+    ///
+    /// # Errors
+    /// EINVAL for programs of other kinds.
+    pub fn attach_typed_tracepoint(&self) -> io::Result<Link> {
+        self.open_raw_tracepoint(0)
+    }
+
+    fn open_raw_tracepoint(&self, name: u64) -> io::Result<Link> {
+        let mut attr = RawTracepointAttr { name, prog_fd: self.0.as_raw_fd().unsigned_abs(), padding: 0 };
         let fd =
             i32::try_from(bpf(command::RAW_TRACEPOINT_OPEN, &mut attr)?).expect("file descriptors are ints");
         // SAFETY: the call above returned this descriptor, and nobody else owns it.

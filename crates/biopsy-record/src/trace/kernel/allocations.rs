@@ -355,7 +355,7 @@ fn leave(maps: &Maps, calls: &Map, kept: &Map, scratch: &Map) -> Vec<u64> {
     asm.call(RingbufOutput);
     asm.jump_if_imm(R0, Cond::Equal, 0, done);
     asm.place(lost);
-    count(&mut asm, maps, config::LOST_ALLOCATIONS, WORD_KEY);
+    count(&mut asm, maps, config::LOST_ALLOCATIONS);
     asm.place(done);
     asm.mov_imm(R0, 0);
     asm.exit();
@@ -401,5 +401,5 @@ fn released(asm: &mut Assembler, maps: &Maps, kept: &Map, otherwise: biopsy_sys:
     asm.mov_imm(R4, NO_WAKEUP);
     asm.call(RingbufOutput);
     asm.jump_if_imm(R0, Cond::Equal, 0, otherwise);
-    count(asm, maps, config::LOST_ALLOCATIONS, WORD_KEY);
+    count(asm, maps, config::LOST_ALLOCATIONS);
 }

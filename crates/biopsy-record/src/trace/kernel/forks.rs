@@ -4,19 +4,18 @@ use biopsy_sys::bpf::asm::{
     Assembler, Cond,
     Helper::{GetCurrentPidTgid, KtimeGetNs, MapLookupElem, MapUpdateElem, ProbeReadKernel},
     Op,
-    Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R10},
-    Width::{W32, W64},
+    Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10},
+    Width::{W8, W32, W64},
 };
 
-use super::layout::{thread, thread_state};
+use super::layout::{slot, thread, thread_state};
 use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps};
-use super::switches::{TaskLayout, zero_new_value};
+use super::switches::{TaskLayout, find_slot, zero_new_value};
 
 const CHILD_TID: i16 = -4;
 const PARENT_TGID: i16 = -8;
 const CHILD_TGID: i16 = -12;
 const FLAGS: i16 = -16;
-const MAYBE_KEY: i16 = -20;
 const NEW_VALUE: i16 = -24 - thread::SIZE;
 
 /// Assembles the program. Arguments of `sched_process_fork`: parent, child. It runs in the parent.
@@ -38,7 +37,7 @@ pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
     for (slot, offset) in [(CHILD_TID, task.pid), (CHILD_TGID, task.tgid)] {
         asm.store_imm(W32, R10, slot, 0);
         asm.load(W64, R3, R6, 8);
-        asm.op_imm(Op::Add, R3, offset);
+        asm.op_imm(Op::Add, R3, offset.into());
         asm.address(R1, R10, slot);
         asm.mov_imm(R2, 4);
         asm.call(ProbeReadKernel);
@@ -48,16 +47,11 @@ pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
     asm.jump_if(R1, Cond::Equal, R2, same_process);
     asm.op_imm(Op::And, R8, FOLLOW_CHILDREN.cast_signed());
     asm.jump_if_imm(R8, Cond::Equal, 0, done);
-    let absent = asm.label();
     asm.load(W32, R1, R10, CHILD_TGID);
     asm.op_imm(Op::And, R1, MAYBE_SLOTS - 1);
-    asm.store(W32, R10, MAYBE_KEY, R1);
-    asm.map(R1, &maps.maybe);
-    asm.address(R2, R10, MAYBE_KEY);
-    asm.call(MapLookupElem);
-    asm.jump_if_imm(R0, Cond::Equal, 0, absent);
-    asm.store_imm(W64, R0, 0, 1);
-    asm.place(absent);
+    asm.map_value(R2, maps.maybe.map(), 0);
+    asm.op(Op::Add, R2, R1);
+    asm.store_imm(W8, R2, 0, 1);
     asm.map(R1, &maps.targets);
     asm.address(R2, R10, CHILD_TGID);
     asm.address(R3, R10, FLAGS);
@@ -76,6 +70,13 @@ pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
     asm.address(R3, R10, NEW_VALUE);
     asm.mov_imm(R4, 0);
     asm.call(MapUpdateElem);
+
+    // Of a thread that had this tid before and whose end has not been noticed yet: what is there is not this one's.
+    asm.load(W32, R8, R10, CHILD_TID);
+    find_slot(&mut asm, maps);
+    asm.load(W64, R1, R9, slot::OWNER);
+    asm.jump_if(R1, Cond::NotEqual, R8, done);
+    asm.store_imm(W32, R9, slot::OWNER + 4, 1);
 
     asm.place(done);
     asm.mov_imm(R0, 0);

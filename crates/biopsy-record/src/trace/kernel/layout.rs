@@ -3,7 +3,21 @@
 use biopsy_model::timeline::WaitState;
 use biopsy_runtimes::python::{RawFrame, RawStack};
 
-/// Offsets in the value of the `threads` map; u64 but where it says otherwise.
+/// A thread's place in the table of slots, which is looked into before the `threads` map: found by the last bits of the tid, without a call.
+///
+/// The reader gives a slot to one of the threads that have these bits; the entry moves there when the thread next leaves a CPU. The others
+/// stay in the `threads` map.
+pub(super) mod slot {
+    /// u64: the tid, with [`GIVEN`] above it until the entry has moved here; 0: nobody's.
+    pub(crate) const OWNER: i16 = 0;
+    pub(crate) const GIVEN: u64 = 1 << 32;
+    /// A [`super::thread`]. Where the value of an entry of a hash map lies too, seen from the beginning of a line of the cache.
+    pub(crate) const TIMES: i16 = 56;
+    /// Three lines.
+    pub(crate) const SIZE: i32 = 192;
+}
+
+/// Offsets in the value of the `threads` map, and in a slot; u64 but where it says otherwise.
 ///
 /// A thread is often woken on another CPU than the one it left and the one it will run on: each line of the cache that is written
 /// on both travels between them. The kernel puts 56 bytes before the value (`struct htab_elem`, and the key), so that the first
@@ -52,14 +66,16 @@ pub(super) mod pt_regs {
     pub(crate) const SIZE: i16 = 168;
 }
 
-/// Indices into the `config` map of u64.
+/// Words of the `config` memory.
 pub(super) mod config {
     pub(crate) const WAIT_THRESHOLD: i32 = 0;
     pub(crate) const LOST_WAITS: i32 = 1;
     pub(crate) const LOST_SAMPLES: i32 = 2;
     pub(crate) const THREADS_FULL: i32 = 3;
     pub(crate) const LOST_ALLOCATIONS: i32 = 4;
-    pub(crate) const ENTRIES: u32 = 5;
+    /// Where the registers of user mode lie, from the beginning of a thread's kernel stack.
+    pub(crate) const REGISTERS_DISTANCE: i32 = 5;
+    pub(crate) const ENTRIES: u32 = 6;
 }
 
 /// Value of the `hints` map: what user space has learned of a thread.

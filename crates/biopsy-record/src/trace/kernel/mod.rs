@@ -19,7 +19,9 @@ mod layout;
 mod maps;
 mod samples;
 mod session;
+mod slots;
 mod switches;
+mod tracing;
 mod user_registers;
 mod wakings;
 

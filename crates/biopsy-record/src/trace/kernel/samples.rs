@@ -20,7 +20,6 @@ use super::user_registers::UserRegisters;
 const TID_KEY: i16 = -4;
 const TGID_KEY: i16 = -8;
 const CPU_KEY: i16 = -12;
-const CONFIG_KEY: i16 = -16;
 /// Below are the words of [`languages::frames`].
 const REGISTERS: i16 = -32 - pt_regs::SIZE;
 
@@ -89,7 +88,7 @@ pub(super) fn program(maps: &Maps, user_registers: UserRegisters, thread_pointer
     asm.mov_imm(R4, NO_WAKEUP);
     asm.call(RingbufOutput);
     asm.jump_if_imm(R0, Cond::Equal, 0, done);
-    count(&mut asm, maps, config::LOST_SAMPLES, CONFIG_KEY);
+    count(&mut asm, maps, config::LOST_SAMPLES);
 
     asm.place(done);
     asm.mov_imm(R0, 0);
@@ -122,7 +121,7 @@ fn registers(asm: &mut Assembler, user_registers: UserRegisters) {
     asm.mov_imm(R0, 0);
     asm.place(have_stack);
     asm.store(W32, R9, sample::KERNEL_BYTES, R0);
-    user_registers.find(asm, REGISTERS);
+    user_registers.find(asm, REGISTERS, None);
     asm.load(W64, R1, R0, pt_regs::IP);
     asm.store(W64, R9, sample::IP, R1);
     asm.load(W64, R1, R0, pt_regs::BP);

@@ -1,5 +1,6 @@
 //! Loading the programs, and talking to them while they run.
 
+use std::collections::HashSet;
 use std::io;
 
 use biopsy_runtimes::python::FrameWalk;
@@ -11,10 +12,12 @@ use biopsy_target::preflight::namespace::is_own_pid_namespace;
 
 use super::allocations::{AllocationError, AllocationPrograms};
 use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_state};
-use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps};
+use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps, word_of};
+use super::slots::Slots;
 use super::switches::TaskLayout;
+use super::tracing::load_tracing;
 use super::user_registers::UserRegisters;
-use super::{forks, languages, samples, switches, wakings};
+use super::{languages, samples};
 
 /// Why the kernel part could not be used. The caller falls back, and says why.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +90,7 @@ pub(crate) struct KernelSession {
     reads_languages: bool,
     keys: Vec<u8>,
     values: Vec<u8>,
+    in_slots: HashSet<u32>,
 }
 
 impl KernelSession {
@@ -99,6 +103,17 @@ impl KernelSession {
         ring_bytes: u32,
         wakeups: bool,
     ) -> Result<Self, KernelError> {
+        Self::start_as(cpus, threads, ring_bytes, wakeups, |_| true)
+    }
+
+    /// The same, of the ways to load programs only those that `may`.
+    fn start_as(
+        cpus: u32,
+        threads: u32,
+        ring_bytes: u32,
+        wakeups: bool,
+        may: impl Fn(&TaskLayout) -> bool,
+    ) -> Result<Self, KernelError> {
         if !cfg!(target_arch = "x86_64") {
             return Err(KernelError::Architecture);
         }
@@ -107,7 +122,6 @@ impl KernelSession {
         }
         let btf = Btf::of_kernel().map_err(KernelError::NoTypes)?;
         let mut task = task_layout(&btf)?;
-        let preempt_count = btf.variable("__preempt_count");
         // Kernels before 5.11 charge maps and programs to RLIMIT_MEMLOCK when they are made. The processes that we start do not inherit it.
         let room = LockedMemoryRoom::raise().ok();
         let limit = room.as_ref().and_then(LockedMemoryRoom::bytes);
@@ -119,33 +133,30 @@ impl KernelSession {
         let ring = RingBuf::map(&maps.events).map_err(KernelError::Map)?;
         let (samples, user_registers, reads_languages) = load_samples(&maps, &btf)?;
         task.user_registers = user_registers;
-        let tracing = ProgramKind::RawTracepoint;
-        let switches = Program::load(tracing, "biopsy_switch", &switches::program(&maps, task))?;
-        let forks = Program::load(tracing, "biopsy_fork", &forks::program(&maps, task))?;
-        // The counter's place differs between kernels: without it, interrupts cannot be told from threads.
-        let (wakings, tells_interrupts) =
-            match Program::load(tracing, "biopsy_waking", &wakings::program(&maps, task, preempt_count)) {
-                Ok(program) => (program, preempt_count.is_some()),
-                Err(error) if preempt_count.is_some() => {
-                    tracing::debug!(%error, log = error.log, "wake-ups from interrupts cannot be told");
-                    (Program::load(tracing, "biopsy_waking", &wakings::program(&maps, task, None))?, false)
-                }
-                Err(error) => return Err(error.into()),
-            };
+        let (programs, task) = load_tracing(&maps, &btf, task, wakeups, may)?;
         let mut links = Vec::new();
-        for (program, tracepoint) in
-            [(&forks, "sched_process_fork"), (&switches, "sched_switch"), (&wakings, "sched_waking")]
-        {
-            if tracepoint == "sched_waking" && !wakeups {
-                continue;
-            }
-            let link = program
-                .attach_raw_tracepoint(tracepoint)
-                .map_err(|source| KernelError::Attach { tracepoint, source })?;
-            links.push(link);
+        for (program, tracepoint) in programs.all() {
+            let link = if task.typed {
+                program.attach_typed_tracepoint()
+            } else {
+                program.attach_raw_tracepoint(tracepoint)
+            };
+            links.push(link.map_err(|source| KernelError::Attach { tracepoint, source })?);
         }
-        let (keys, values) = (Vec::new(), Vec::new());
-        Ok(Self { maps, cpus, ring, samples, links, tells_interrupts, reads_languages, keys, values })
+        let tells_interrupts = programs.tells_interrupts;
+        let (keys, values, in_slots) = (Vec::new(), Vec::new(), HashSet::new());
+        Ok(Self {
+            maps,
+            cpus,
+            ring,
+            samples,
+            links,
+            tells_interrupts,
+            reads_languages,
+            keys,
+            values,
+            in_slots,
+        })
     }
 
     /// No more records; what is in the ring buffer, and the threads' times, can still be read.
@@ -168,7 +179,7 @@ impl KernelSession {
     pub(crate) fn add_target(&self, pid: u32, follow_children: bool) -> io::Result<()> {
         let flags = if follow_children { FOLLOW_CHILDREN } else { 0 };
         let slot = pid & (MAYBE_SLOTS - 1).cast_unsigned();
-        self.maps.maybe.update(&slot.to_ne_bytes(), &1_u64.to_ne_bytes(), false)?;
+        self.maps.maybe.set_bits((slot & !7) as usize, 1 << (8 * (slot & 7)));
         self.maps.targets.update(&pid.to_ne_bytes(), &flags.to_ne_bytes(), false)
     }
 
@@ -187,6 +198,9 @@ impl KernelSession {
         put(thread::IP, times.ip);
         put(thread::SP, times.sp);
         put(thread::TGID, times.tgid.into());
+        if self.slots().has(tid) {
+            return Ok(());
+        }
         match self.maps.threads.update(&tid.to_ne_bytes(), &value, true) {
             // EEXIST: it has run since, and the kernel part knows better.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -195,8 +209,8 @@ impl KernelSession {
     }
 
     /// Waits at least this long become records.
-    pub(crate) fn set_wait_threshold(&self, nanos: u64) -> io::Result<()> {
-        self.maps.config.update(&config::WAIT_THRESHOLD.to_ne_bytes(), &nanos.to_ne_bytes(), false)
+    pub(crate) fn set_wait_threshold(&self, nanos: u64) {
+        self.maps.config.store(word_of(config::WAIT_THRESHOLD), nanos);
     }
 
     /// Tells the sampling program where a thread's stack ends, or that frame pointers suffice for it.
@@ -222,6 +236,7 @@ impl KernelSession {
 
     /// Forgets a thread that has ended.
     pub(crate) fn forget(&self, tid: u32) -> io::Result<()> {
+        self.slots().take_back(tid);
         self.maps.hints.delete(&tid.to_ne_bytes())?;
         self.maps.threads.delete(&tid.to_ne_bytes())
     }
@@ -243,20 +258,35 @@ impl KernelSession {
         share
     }
 
+    fn slots(&self) -> Slots<'_> {
+        Slots::new(&self.maps)
+    }
+
     /// One thread's times now.
     pub(crate) fn thread(&self, tid: u32) -> Option<ThreadTimes> {
         let mut value = [0; ThreadTimes::BYTES];
-        let found = self.maps.threads.lookup(&tid.to_ne_bytes(), &mut value).ok()?;
+        let in_slot = |value: &mut [u8]| self.slots().read(tid, value);
+        // It may move to its slot between the two.
+        let found = in_slot(&mut value)
+            || self.maps.threads.lookup(&tid.to_ne_bytes(), &mut value).ok()?
+            || in_slot(&mut value);
         found.then(|| ThreadTimes::parse(&value)).flatten()
     }
 
-    /// All threads' times.
+    /// All threads' times. Those without a slot are given one that is free.
     pub(crate) fn threads(&mut self, mut sink: impl FnMut(u32, ThreadTimes)) -> io::Result<()> {
         let count = self.maps.threads.read_all(&mut self.keys, &mut self.values)?;
+        // An entry that moves meanwhile is seen in both places, and the slot is right.
+        let slots = Slots::new(&self.maps);
+        slots.read_all(&mut self.in_slots, &mut sink);
         let keys = self.keys.chunks_exact(4);
         let values = self.values.chunks_exact(ThreadTimes::BYTES);
         for (key, value) in keys.zip(values).take(count) {
             let tid = u32::from_ne_bytes(key.try_into().expect("chunks of 4"));
+            if self.in_slots.contains(&tid) {
+                continue;
+            }
+            slots.give(tid);
             if let Some(times) = ThreadTimes::parse(value) {
                 sink(tid, times);
             }
@@ -266,11 +296,7 @@ impl KernelSession {
 
     /// Counters since the start.
     pub(crate) fn stats(&self) -> KernelStats {
-        let counter = |index: i32| {
-            let mut value = [0; 8];
-            let _ = self.maps.config.lookup(&index.to_ne_bytes(), &mut value);
-            u64::from_ne_bytes(value)
-        };
+        let counter = |index: i32| self.maps.config.load(word_of(index));
         KernelStats {
             lost_samples: counter(config::LOST_SAMPLES),
             lost_waits: counter(config::LOST_WAITS),
@@ -298,7 +324,7 @@ fn load_samples(maps: &Maps, btf: &Btf) -> Result<(Program, UserRegisters, bool)
             match load(registers, thread_pointer) {
                 Ok(loaded) => return Ok(loaded),
                 Err(refused) => {
-                    tracing::debug!(%refused, ?registers, ?thread_pointer, "the sampling program was refused");
+                    ::tracing::debug!(%refused, ?registers, ?thread_pointer, "the sampling program was refused");
                     first = first.or(Some(refused));
                 }
             }
@@ -316,9 +342,10 @@ fn thread_pointer(btf: &Btf) -> Option<i32> {
 fn task_layout(btf: &Btf) -> Result<TaskLayout, KernelError> {
     let member = |name| {
         let offset = btf.member_offset("task_struct", name).ok_or(KernelError::MissingType(name))?;
-        i32::try_from(offset).map_err(|_| KernelError::MissingType(name))
+        i16::try_from(offset).map_err(|_| KernelError::MissingType(name))
     };
     Ok(TaskLayout {
+        typed: false,
         pid: member("pid")?,
         tgid: member("tgid")?,
         state: member("__state").or_else(|_| member("state"))?,
@@ -345,7 +372,7 @@ mod tests {
         let cpus = biopsy_sys::limits::online_cpus().unwrap();
         let mut session =
             KernelSession::start(u32::try_from(cpus.len()).unwrap(), 10, 8 << 20, true).unwrap();
-        session.set_wait_threshold(1_000_000).unwrap();
+        session.set_wait_threshold(1_000_000);
         session.add_target(std::process::id(), true).unwrap();
         let events: Vec<_> = cpus
             .iter()
@@ -409,5 +436,71 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert_eq!(session.read(usize::MAX, |_| {}), 0);
+    }
+
+    /// Whatever the kernel takes, and whether the entry of a thread lies in the table or in a slot: counts, registers and waits are the same.
+    #[test]
+    fn each_way_of_loading_counts_the_same() {
+        if !biopsy_testkit::require(biopsy_testkit::Privilege::Bpf) {
+            return;
+        }
+        const WAITS: u64 = 20;
+        let mut ways = 0;
+        for (typed, loaded) in [(true, true), (true, false), (false, false)] {
+            let may = |task: &TaskLayout| task.typed == typed && task.loads_current() == loaded;
+            let way = format!("typed {typed}, loaded {loaded}");
+            let mut session = match KernelSession::start_as(2, 10, 8 << 20, true, may) {
+                Ok(session) => session,
+                Err(error) => {
+                    println!("{way}: {error}");
+                    continue;
+                }
+            };
+            ways += 1;
+            session.set_wait_threshold(1_000_000);
+            session.add_target(std::process::id(), false).unwrap();
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let worker = std::thread::spawn(move || {
+                let own = std::fs::read_link("/proc/thread-self").unwrap();
+                let tid: u32 = own.file_name().unwrap().to_str().unwrap().parse().unwrap();
+                sender.send(tid).unwrap();
+                for _ in 0..WAITS {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                std::thread::sleep(std::time::Duration::from_secs(2));
+            });
+            let tid = receiver.recv().unwrap();
+            // Looks meanwhile give it its slot.
+            let counted = || {
+                let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap();
+                let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+                line.unwrap().trim().parse::<u64>().unwrap()
+            };
+            while counted() < WAITS + 1 {
+                session.threads(|_, _| {}).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            let mut seen = Vec::new();
+            session.threads(|thread, times| seen.extend((thread == tid).then_some(times))).unwrap();
+            let [times] = seen[..] else { panic!("{way}: {} entries", seen.len()) };
+            assert!(session.slots().has(tid), "{way}: it has not moved to its slot");
+            assert_eq!(session.thread(tid), Some(times), "{way}");
+            assert_eq!(times.state, thread_state::WAITING, "{way}");
+            assert_eq!(times.voluntary, counted(), "{way}");
+            assert_eq!(times.syscall_number(), Some(230), "{way}: {times:?}");
+            assert!(times.ip != 0 && times.sp != 0 && times.tgid == std::process::id(), "{way}: {times:?}");
+            assert!(times.waiting >= WAITS * 5_000_000, "{way}: {times:?}");
+            let mut waits = 0;
+            session.read(usize::MAX, |record| {
+                if let KernelRecord::Wait { tid: of, syscall: Some(230), .. } = record {
+                    waits += u64::from(of == tid);
+                }
+            });
+            assert!(waits >= WAITS, "{way}: {waits} waits");
+            worker.join().unwrap();
+            session.forget(tid).unwrap();
+            assert!(session.thread(tid).is_none() && !session.slots().has(tid), "{way}");
+        }
+        assert!(ways > 0, "no way was taken");
     }
 }

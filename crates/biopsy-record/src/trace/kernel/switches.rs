@@ -2,38 +2,45 @@
 
 use biopsy_sys::bpf::asm::{
     Assembler, Cond,
-    Helper::{GetCurrentPidTgid, KtimeGetNs, MapLookupElem, MapUpdateElem, ProbeReadKernel, RingbufOutput},
-    Op,
+    Helper::{KtimeGetNs, MapDeleteElem, MapLookupElem, MapUpdateElem, ProbeReadKernel, RingbufOutput},
+    Label, Op,
     Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10},
-    Width::{W32, W64},
+    Width::{W8, W32, W64},
 };
 
-use super::layout::{config, pt_regs, thread, thread_state, wait};
+use super::layout::{config, pt_regs, slot, thread, thread_state, wait};
 use super::maps::{MAYBE_SLOTS, Maps};
 use super::user_registers::UserRegisters;
 
 /// Stack slots. The ids of a task lie beside each other, as in `task_struct`: one read takes both.
-pub(super) const KEY: i16 = -8;
-pub(super) const TGID_KEY: i16 = -4;
-const CONFIG_KEY: i16 = -12;
-const MAYBE_KEY: i16 = -16;
-const NEW_VALUE: i16 = -16 - thread::SIZE;
+const KEY: i16 = -8;
+const TGID_KEY: i16 = -4;
+const NEW_VALUE: i16 = -8 - thread::SIZE;
 const RECORD: i16 = NEW_VALUE - wait::SIZE as i16;
 const REGISTERS: i16 = RECORD - pt_regs::SIZE;
 
 /// Where the kernel keeps what the program reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TaskLayout {
+    /// The arguments have types: a task is loaded from, where it would be copied from by calls.
+    pub(super) typed: bool,
     /// Offset of `task_struct.pid`.
-    pub(super) pid: i32,
+    pub(super) pid: i16,
     /// Offset of `task_struct.tgid`.
-    pub(super) tgid: i32,
+    pub(super) tgid: i16,
     /// Offset of `task_struct.__state`; only read where the tracepoint does not give the state (before Linux 5.18).
-    pub(super) state: i32,
+    pub(super) state: i16,
     /// The tracepoint's fourth argument is the state.
     pub(super) state_argument: bool,
     /// Where the registers of user mode are.
     pub(super) user_registers: UserRegisters,
+}
+
+impl TaskLayout {
+    /// Programs may load from the task that runs.
+    pub(super) fn loads_current(self) -> bool {
+        matches!(self.user_registers, UserRegisters::Loaded { .. })
+    }
 }
 
 /// Arguments of `sched_switch`: preempted, previous task, next task, state of the previous one.
@@ -42,21 +49,14 @@ const ARG_PREV: i16 = 8;
 const ARG_NEXT: i16 = 16;
 const ARG_STATE: i16 = 24;
 
-/// Assembles the program. Registers: R6 context, R7 time, R9 the thread's entry.
+/// Assembles the program. Registers: R6 context, R7 time, R8 the thread, R9 its entry.
 pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
     let mut asm = Assembler::new();
     let (no_prev, next, done) = (asm.label(), asm.label(), asm.label());
 
     asm.mov(R6, R1);
-    asm.call(GetCurrentPidTgid);
-    asm.mov(R7, R0);
-    asm.mov(R8, R0);
-    asm.op_imm(Op::ShiftLeft, R8, 32);
-    asm.op_imm(Op::ShiftRight, R8, 32);
-    asm.jump_if_imm(R8, Cond::Equal, 0, no_prev);
-    asm.store(W32, R10, KEY, R8);
-    asm.op_imm(Op::ShiftRight, R7, 32);
-    asm.store(W32, R10, TGID_KEY, R7);
+    read_ids(&mut asm, task, ARG_PREV);
+    asm.store(W32, R10, TGID_KEY, R1);
     skip_others(&mut asm, maps, no_prev);
     find_or_add_previous(&mut asm, maps, no_prev);
     leave(&mut asm, task);
@@ -75,21 +75,27 @@ pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
     asm.finish()
 }
 
-/// R9 = the leaving thread's entry, made if its process is a target; otherwise goes to `not_ours`. R7 is its process, and then
+/// R9 = the leaving thread's entry, made if its process is a target, in its slot if one was given to it; otherwise goes to `not_ours`. R7 =
 /// the time.
-fn find_or_add_previous(asm: &mut Assembler, maps: &Maps, not_ours: biopsy_sys::bpf::asm::Label) {
-    let found = asm.label();
+fn find_or_add_previous(asm: &mut Assembler, maps: &Maps, not_ours: Label) {
+    let (found, known) = (asm.label(), asm.label());
+    let (in_table, moves, has_entry) = (asm.label(), asm.label(), asm.label());
+    find_slot(asm, maps);
+    asm.load(W64, R1, R9, slot::OWNER);
+    asm.jump_if(R1, Cond::Equal, R8, found);
+
+    asm.store(W32, R10, KEY, R8);
     asm.map(R1, &maps.threads);
     asm.address(R2, R10, KEY);
     asm.call(MapLookupElem);
-    asm.jump_if_imm(R0, Cond::NotEqual, 0, found);
-
+    asm.jump_if_imm(R0, Cond::NotEqual, 0, has_entry);
     asm.map(R1, &maps.targets);
     asm.address(R2, R10, TGID_KEY);
     asm.call(MapLookupElem);
     asm.jump_if_imm(R0, Cond::Equal, 0, not_ours);
     zero_new_value(asm, NEW_VALUE);
-    asm.store(W64, R10, NEW_VALUE + thread::TGID, R7);
+    asm.load(W32, R1, R10, TGID_KEY);
+    asm.store(W64, R10, NEW_VALUE + thread::TGID, R1);
     asm.map(R1, &maps.threads);
     asm.address(R2, R10, KEY);
     asm.address(R3, R10, NEW_VALUE);
@@ -98,14 +104,59 @@ fn find_or_add_previous(asm: &mut Assembler, maps: &Maps, not_ours: biopsy_sys::
     asm.map(R1, &maps.threads);
     asm.address(R2, R10, KEY);
     asm.call(MapLookupElem);
-    asm.jump_if_imm(R0, Cond::NotEqual, 0, found);
-    count(asm, maps, config::THREADS_FULL, CONFIG_KEY);
+    asm.jump_if_imm(R0, Cond::NotEqual, 0, in_table);
+    count(asm, maps, config::THREADS_FULL);
     asm.jump(not_ours);
 
-    asm.place(found);
+    asm.place(has_entry);
+    asm.load(W32, R1, R9, slot::OWNER);
+    asm.jump_if(R1, Cond::Equal, R8, moves);
+    asm.place(in_table);
     asm.mov(R9, R0);
+    asm.jump(known);
+
+    asm.place(moves);
+    for field in (0..thread::SIZE).step_by(8) {
+        asm.load(W64, R1, R0, field);
+        asm.store(W64, R9, slot::TIMES + field, R1);
+    }
+    asm.store_imm(W32, R9, slot::OWNER + 4, 0);
+    asm.map(R1, &maps.threads);
+    asm.address(R2, R10, KEY);
+    asm.call(MapDeleteElem);
+
+    asm.place(found);
+    asm.op_imm(Op::Add, R9, i32::from(slot::TIMES));
+    asm.place(known);
     asm.call(KtimeGetNs);
     asm.mov(R7, R0);
+}
+
+/// R9 = the slot that the thread of R8 has if it has one; R1 and R2 are lost.
+pub(super) fn find_slot(asm: &mut Assembler, maps: &Maps) {
+    asm.mov(R1, R8);
+    asm.op_imm(Op::And, R1, maps.slot_count - 1);
+    asm.op_imm(Op::Mul, R1, slot::SIZE);
+    asm.map_value(R9, maps.slots.map(), 0);
+    asm.op(Op::Add, R9, R1);
+}
+
+/// R9 = the entry of the thread of R8, or goes to `absent`.
+pub(super) fn find_entry(asm: &mut Assembler, maps: &Maps, absent: Label) {
+    let (in_slot, found) = (asm.label(), asm.label());
+    find_slot(asm, maps);
+    asm.load(W64, R1, R9, slot::OWNER);
+    asm.jump_if(R1, Cond::Equal, R8, in_slot);
+    asm.store(W32, R10, KEY, R8);
+    asm.map(R1, &maps.threads);
+    asm.address(R2, R10, KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::Equal, 0, absent);
+    asm.mov(R9, R0);
+    asm.jump(found);
+    asm.place(in_slot);
+    asm.op_imm(Op::Add, R9, i32::from(slot::TIMES));
+    asm.place(found);
 }
 
 /// The thread of R9 leaves the CPU at R7.
@@ -127,9 +178,12 @@ fn leave(asm: &mut Assembler, task: TaskLayout) {
         asm.load(W64, R8, R6, ARG_STATE);
         asm.op_imm(Op::ShiftLeft, R8, 32);
         asm.op_imm(Op::ShiftRight, R8, 32);
+    } else if task.typed {
+        asm.load(W64, R8, R6, ARG_PREV);
+        asm.load(W32, R8, R8, task.state);
     } else {
         asm.load(W64, R3, R6, ARG_PREV);
-        asm.op_imm(Op::Add, R3, task.state);
+        asm.op_imm(Op::Add, R3, task.state.into());
         asm.address(R1, R10, TGID_KEY);
         asm.store_imm(W32, R10, TGID_KEY, 0);
         asm.mov_imm(R2, 4);
@@ -152,7 +206,11 @@ fn leave(asm: &mut Assembler, task: TaskLayout) {
     // The user's registers lie at the top of the kernel stack: with them a waiting thread's stack can be unwound
     // from outside, and the system call it waits in is known.
     asm.place(registers);
-    task.user_registers.find(asm, REGISTERS);
+    let previous = task.typed.then_some(R8);
+    if task.typed {
+        asm.load(W64, R8, R6, ARG_PREV);
+    }
+    task.user_registers.find(asm, REGISTERS, previous);
     asm.load(W64, R1, R0, pt_regs::ORIG_AX);
     asm.store(W32, R9, thread::SYSCALL, R1);
     for (from, to) in [(pt_regs::IP, thread::IP), (pt_regs::SP, thread::SP), (pt_regs::BP, thread::BP)] {
@@ -161,51 +219,50 @@ fn leave(asm: &mut Assembler, task: TaskLayout) {
     }
 }
 
-/// R9 = the entry of the thread that comes, or `done` if it is none of ours; R7 = now.
-fn find_next(asm: &mut Assembler, maps: &Maps, task: TaskLayout, done: biopsy_sys::bpf::asm::Label) {
+/// R9 = the entry of the thread that comes, R8, or goes to `done` if it is none of ours; R7 = now.
+fn find_next(asm: &mut Assembler, maps: &Maps, task: TaskLayout, done: Label) {
     let have_time = asm.label();
     read_ids(asm, task, ARG_NEXT);
-    asm.load(W32, R8, R10, KEY);
-    asm.jump_if_imm(R8, Cond::Equal, 0, done);
     skip_others(asm, maps, done);
-    asm.map(R1, &maps.threads);
-    asm.address(R2, R10, KEY);
-    asm.call(MapLookupElem);
-    asm.jump_if_imm(R0, Cond::Equal, 0, done);
-    asm.mov(R9, R0);
+    find_entry(asm, maps, done);
     asm.jump_if_imm(R7, Cond::NotEqual, 0, have_time);
     asm.call(KtimeGetNs);
     asm.mov(R7, R0);
     asm.place(have_time);
 }
 
-/// [`KEY`] and [`TGID_KEY`] = the ids of the task in the tracepoint's argument at `argument`; R6 is the context.
+/// R8 and R1 = tid and tgid of the task in the tracepoint's argument at `argument`; R6 is the context.
 pub(super) fn read_ids(asm: &mut Assembler, task: TaskLayout, argument: i16) {
+    if task.typed {
+        asm.load(W64, R8, R6, argument);
+        asm.load(W32, R1, R8, task.tgid);
+        asm.load(W32, R8, R8, task.pid);
+        return;
+    }
     asm.store_imm(W64, R10, KEY, 0);
     let beside = task.tgid == task.pid + 4;
-    let reads: &[(i16, i32, i32)] =
+    let reads: &[(i16, i16, i32)] =
         if beside { &[(KEY, task.pid, 8)] } else { &[(KEY, task.pid, 4), (TGID_KEY, task.tgid, 4)] };
     for &(slot, offset, bytes) in reads {
         asm.load(W64, R3, R6, argument);
-        asm.op_imm(Op::Add, R3, offset);
+        asm.op_imm(Op::Add, R3, offset.into());
         asm.address(R1, R10, slot);
         asm.mov_imm(R2, bytes);
         asm.call(ProbeReadKernel);
     }
+    asm.load(W32, R8, R10, KEY);
+    asm.load(W32, R1, R10, TGID_KEY);
 }
 
-/// Goes to `not_ours` if the process of [`TGID_KEY`] is certainly no target. Most switches of a busy machine may be of others:
-/// this is an array, which the kernel's compiler looks up without a call, instead of up to three hash maps.
-pub(super) fn skip_others(asm: &mut Assembler, maps: &Maps, not_ours: biopsy_sys::bpf::asm::Label) {
-    asm.load(W32, R1, R10, TGID_KEY);
+/// Goes to `not_ours` if the process of R1 is certainly no target, and for nobody's thread, R8 = 0. Most switches of a busy machine may be of
+/// others: this is a byte of memory, instead of up to three hash maps.
+pub(super) fn skip_others(asm: &mut Assembler, maps: &Maps, not_ours: Label) {
     asm.op_imm(Op::And, R1, MAYBE_SLOTS - 1);
-    asm.store(W32, R10, MAYBE_KEY, R1);
-    asm.map(R1, &maps.maybe);
-    asm.address(R2, R10, MAYBE_KEY);
-    asm.call(MapLookupElem);
-    asm.jump_if_imm(R0, Cond::Equal, 0, not_ours);
-    asm.load(W64, R1, R0, 0);
+    asm.map_value(R2, maps.maybe.map(), 0);
+    asm.op(Op::Add, R2, R1);
+    asm.load(W8, R1, R2, 0);
     asm.jump_if_imm(R1, Cond::Equal, 0, not_ours);
+    asm.jump_if_imm(R8, Cond::Equal, 0, not_ours);
 }
 
 /// The thread of R9 gets the CPU at R7.
@@ -224,25 +281,20 @@ fn enter(asm: &mut Assembler) {
     asm.store(W64, R9, thread::SINCE, R7);
 }
 
-/// If the thread of R9 was away for longer than the threshold, a record says so.
+/// If the thread of R8, whose entry is R9, was away for longer than the threshold, a record says so.
 fn write_long_wait(asm: &mut Assembler, maps: &Maps, done: biopsy_sys::bpf::asm::Label) {
     let short = asm.label();
-    asm.load(W64, R8, R9, thread::OUT_TIME);
-    asm.jump_if_imm(R8, Cond::Equal, 0, short);
-    asm.store_imm(W32, R10, CONFIG_KEY, config::WAIT_THRESHOLD);
-    asm.map(R1, &maps.config);
-    asm.address(R2, R10, CONFIG_KEY);
-    asm.call(MapLookupElem);
-    asm.jump_if_imm(R0, Cond::Equal, 0, short);
-    asm.load(W64, R2, R0, 0);
+    asm.load(W64, R3, R9, thread::OUT_TIME);
+    asm.jump_if_imm(R3, Cond::Equal, 0, short);
+    asm.map_value(R2, maps.config.map(), config::WAIT_THRESHOLD * 8);
+    asm.load(W64, R2, R2, 0);
     asm.mov(R1, R7);
-    asm.op(Op::Sub, R1, R8);
+    asm.op(Op::Sub, R1, R3);
     asm.jump_if(R1, Cond::Less, R2, short);
 
     asm.store_imm(W32, R10, RECORD, imm(wait::KIND.into()));
-    asm.load(W32, R1, R10, KEY);
-    asm.store(W32, R10, RECORD + wait::TID, R1);
-    asm.store(W64, R10, RECORD + wait::START, R8);
+    asm.store(W32, R10, RECORD + wait::TID, R8);
+    asm.store(W64, R10, RECORD + wait::START, R3);
     asm.store(W64, R10, RECORD + wait::END, R7);
     for (width, from, to) in [
         (W64, thread::READY_TIME, wait::READY),
@@ -261,7 +313,7 @@ fn write_long_wait(asm: &mut Assembler, maps: &Maps, done: biopsy_sys::bpf::asm:
     asm.mov_imm(R4, super::maps::NO_WAKEUP);
     asm.call(RingbufOutput);
     asm.jump_if_imm(R0, Cond::Equal, 0, done);
-    count(asm, maps, config::LOST_WAITS, CONFIG_KEY);
+    count(asm, maps, config::LOST_WAITS);
     asm.jump(done);
 
     asm.place(short);
@@ -288,17 +340,11 @@ pub(super) fn add_one(asm: &mut Assembler, field: i16) {
     asm.store(W64, R9, field, R1);
 }
 
-/// Adds one to a counter of the `config` map.
-pub(super) fn count(asm: &mut Assembler, maps: &Maps, counter: i32, key_slot: i16) {
-    let absent = asm.label();
-    asm.store_imm(W32, R10, key_slot, counter);
-    asm.map(R1, &maps.config);
-    asm.address(R2, R10, key_slot);
-    asm.call(MapLookupElem);
-    asm.jump_if_imm(R0, Cond::Equal, 0, absent);
+/// Adds one to a counter of the `config` memory.
+pub(super) fn count(asm: &mut Assembler, maps: &Maps, counter: i32) {
+    asm.map_value(R2, maps.config.map(), counter * 8);
     asm.mov_imm(R1, 1);
-    asm.atomic_add(R0, 0, R1);
-    asm.place(absent);
+    asm.atomic_add(R2, 0, R1);
 }
 
 /// Zeroes a thread entry on the stack at `at`.

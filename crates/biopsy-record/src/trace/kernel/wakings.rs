@@ -2,15 +2,15 @@
 
 use biopsy_sys::bpf::asm::{
     Assembler, Cond,
-    Helper::{GetCurrentPidTgid, KtimeGetNs, MapLookupElem, ThisCpuPtr},
+    Helper::{GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, ThisCpuPtr},
     Label, Op,
-    Reg::{R0, R1, R2, R6, R7, R8, R9, R10},
+    Reg::{R0, R1, R6, R7, R8, R9},
     Width::{W32, W64},
 };
 
 use super::layout::{pt_regs, thread, thread_state};
 use super::maps::Maps;
-use super::switches::{KEY, TaskLayout, add_elapsed, add_one, read_ids, skip_others};
+use super::switches::{TaskLayout, add_elapsed, add_one, find_entry, read_ids, skip_others};
 
 /// Below the keys.
 const REGISTERS: i16 = -16 - pt_regs::SIZE;
@@ -42,11 +42,7 @@ pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>)
     asm.mov(R6, R1);
     read_ids(&mut asm, task, ARG_TASK);
     skip_others(&mut asm, maps, done);
-    asm.map(R1, &maps.threads);
-    asm.address(R2, R10, KEY);
-    asm.call(MapLookupElem);
-    asm.jump_if_imm(R0, Cond::Equal, 0, done);
-    asm.mov(R9, R0);
+    find_entry(&mut asm, maps, done);
     add_one(&mut asm, thread::WAKEUPS);
     asm.load(W64, R1, R9, thread::STATE);
     // Still running: it had only announced that it would sleep.
@@ -64,17 +60,20 @@ pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>)
         asm.jump_if_imm(R8, Cond::Equal, syscall, interrupt);
     }
     if let Some(id) = preempt_count {
-        asm.mov(R6, R8);
         asm.kernel_variable(R1, id);
         asm.call(ThisCpuPtr);
-        asm.load(W32, R8, R0, 0);
-        asm.jump_if_imm(R8, Cond::AnyBits, IN_INTERRUPT, interrupt);
+        asm.load(W32, R7, R0, 0);
+        asm.jump_if_imm(R7, Cond::AnyBits, IN_INTERRUPT, interrupt);
         soft_interrupt_is_current_if_sending(&mut asm, by_current, interrupt);
     }
     asm.place(by_current);
-    asm.call(GetCurrentPidTgid);
-    asm.op_imm(Op::ShiftLeft, R0, 32);
-    asm.op_imm(Op::ShiftRight, R0, 32);
+    if task.loads_current() {
+        asm.load(W32, R0, R6, task.pid);
+    } else {
+        asm.call(GetCurrentPidTgid);
+        asm.op_imm(Op::ShiftLeft, R0, 32);
+        asm.op_imm(Op::ShiftRight, R0, 32);
+    }
     asm.jump(store);
     asm.place(interrupt);
     asm.mov_imm(R0, 0);
@@ -87,20 +86,25 @@ pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>)
     asm.finish()
 }
 
-/// R8 = the system call that the current thread is in; negative: none.
+/// R8 = the system call that the current thread is in; negative: none. R6 = the current task, where it can be loaded from.
 fn current_syscall(asm: &mut Assembler, task: TaskLayout) {
-    task.user_registers.find(asm, REGISTERS);
+    let current = task.loads_current().then_some(R6);
+    if current.is_some() {
+        asm.call(GetCurrentTaskBtf);
+        asm.mov(R6, R0);
+    }
+    task.user_registers.find(asm, REGISTERS, current);
     asm.load(W64, R8, R0, pt_regs::ORIG_AX);
 }
 
-/// R6 is the system call, R8 the preemption counter.
+/// R8 is the system call, R7 the preemption counter.
 fn soft_interrupt_is_current_if_sending(asm: &mut Assembler, by_current: Label, interrupt: Label) {
     let soft = asm.label();
-    asm.jump_if_imm(R8, Cond::AnyBits, IN_SOFT_INTERRUPT, soft);
+    asm.jump_if_imm(R7, Cond::AnyBits, IN_SOFT_INTERRUPT, soft);
     asm.jump(by_current);
     asm.place(soft);
     for syscall in SENDING {
-        asm.jump_if_imm(R6, Cond::Equal, syscall, by_current);
+        asm.jump_if_imm(R8, Cond::Equal, syscall, by_current);
     }
     asm.jump(interrupt);
 }
