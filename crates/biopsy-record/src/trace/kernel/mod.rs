@@ -13,6 +13,7 @@
 //! Why it is built this way, with numbers: `docs/design/06-recorder.md`.
 
 pub(crate) mod allocations;
+mod error;
 mod forks;
 mod languages;
 mod layout;

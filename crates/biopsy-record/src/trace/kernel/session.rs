@@ -11,6 +11,7 @@ use biopsy_target::ProcRoot;
 use biopsy_target::preflight::namespace::is_own_pid_namespace;
 
 use super::allocations::{AllocationError, AllocationPrograms};
+use super::error::KernelError;
 use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_state};
 use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps, word_of};
 use super::slots::Slots;
@@ -18,50 +19,6 @@ use super::switches::TaskLayout;
 use super::tracing::load_tracing;
 use super::user_registers::UserRegisters;
 use super::{languages, samples};
-
-/// Why the kernel part could not be used. The caller falls back, and says why.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum KernelError {
-    /// The kernel lacks type information.
-    #[error("the kernel's type information cannot be read from /sys/kernel/btf/vmlinux")]
-    NoTypes(#[source] io::Error),
-    /// The kernel's types lack something.
-    #[error("the kernel's type information does not name `{0}`")]
-    MissingType(&'static str),
-    /// biopsy runs in a pid namespace of its own, where the kernel's thread ids mean nothing.
-    #[error("biopsy runs in a pid namespace of its own")]
-    PidNamespace,
-    /// This architecture has no register layout yet.
-    #[error("no register layout for this architecture")]
-    Architecture,
-    /// A map was refused.
-    #[error("the kernel refused a BPF map")]
-    Map(#[source] io::Error),
-    /// Maps were refused that a smaller one was not, with a limit of locked memory that could not be raised.
-    #[error(
-        "this kernel counts BPF maps as locked memory, of which {limit} bytes are allowed here, and raising that was refused \
-         (no CAP_SYS_RESOURCE)"
-    )]
-    LockedMemory {
-        /// The hard limit.
-        limit: u64,
-        /// What the kernel said.
-        #[source]
-        source: io::Error,
-    },
-    /// A program was refused.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// A program could not be attached.
-    #[error("the BPF program cannot be attached to `{tracepoint}`")]
-    Attach {
-        /// Name of the tracepoint.
-        tracepoint: &'static str,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-}
 
 /// Counters of the kernel part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -452,7 +409,8 @@ mod tests {
             let mut session = match KernelSession::start_as(2, 10, 8 << 20, true, may) {
                 Ok(session) => session,
                 Err(error) => {
-                    println!("{way}: {error}");
+                    // Linux 6.2; all else is as old as the ring buffer.
+                    assert!(loaded, "{way}: {error}");
                     continue;
                 }
             };

@@ -5,9 +5,9 @@ use std::io;
 use biopsy_sys::bpf::btf::Btf;
 use biopsy_sys::bpf::{Program, ProgramKind};
 
+use super::error::KernelError;
 use super::layout::config;
 use super::maps::{Maps, word_of};
-use super::session::KernelError;
 use super::switches::TaskLayout;
 use super::user_registers::{UserRegisters, distance_program};
 use super::{forks, switches, wakings};
