@@ -321,7 +321,10 @@ impl Graph<'_> {
                 begins(wait) || self.for_child.contains_key(&thread.tid) || self.only_kept_open(wait)
             };
             wait.filter(begins).is_some_and(|wait| !wait.helpers.is_empty())
-        })?;
+        });
+        // Who waits for another process says more.
+        let start =
+            start.or_else(|| process.threads.iter().find(|thread| self.has_end_itself(thread.tid)))?;
         let (mut chain, mut seen) = (Vec::new(), FxHashSet::default());
         let mut returns = false;
         let mut at = start.tid;
@@ -350,16 +353,23 @@ impl Graph<'_> {
                 None => break,
             }
         }
-        // A file that the process has locked itself, by another descriptor, is the end as well.
-        let own_file = chain.len() == 1 && self.has_file_itself(start.tid);
-        (chain.len() > 1 || own_file).then_some((chain, returns))
+        // What the process has itself, by another descriptor, is the end as well.
+        let own = chain.len() == 1 && self.has_end_itself(start.tid);
+        (chain.len() > 1 || own).then_some((chain, returns))
     }
 
-    /// It waits for a lock on a file, and nobody but its own process has that.
-    fn has_file_itself(&self, tid: Tid) -> bool {
+    /// It waits for a lock on a file, or for what comes out of a pipe, and nobody but its own process has that lock or the writing end.
+    fn has_end_itself(&self, tid: Tid) -> bool {
         let Some((process, thread)) = self.threads.get(&tid) else { return false };
         let wait = self.peer_wait(thread, process);
-        wait.is_some_and(|wait| wait.object == PeerObject::FileLock && wait.helpers == [process.pid])
+        wait.is_some_and(|wait| {
+            let known = match wait.object {
+                PeerObject::FileLock => true,
+                PeerObject::PipeData => wait.all_seen && !wait.timed,
+                _ => false,
+            };
+            known && wait.helpers == [process.pid]
+        })
     }
 
     /// Data of a pipe whose writing end nobody has but children (or processes that their parent left) that do nothing: they inherited it.

@@ -296,11 +296,8 @@ pub(super) fn waits(facts: &DumpFacts<'_>) -> Vec<(Tid, LockWait)> {
                 Holder::Strand(id) => tids.get(&id).copied().flatten(),
                 Holder::Thread(tid) => Some(tid),
             });
-            // The end of a thread has no address of its own.
-            let Some(lock) = wait.address.map(|address| address.0).or(owner.map(|owner| owner.0.into()))
-            else {
-                continue;
-            };
+            // The end of a thread has no address of its own: 0, as where a native thread is joined.
+            let Some(lock) = wait.address.map(|address| address.0).or(owner.map(|_| 0)) else { continue };
             let object = wait.object.clone();
             let proof = best.map_or_else(|| wait.reason.clone(), |owner| owner.proof.clone());
             let holder = owner.zip(best).map(|(thread, best)| locks::Holder {

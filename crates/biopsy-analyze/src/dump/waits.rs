@@ -132,10 +132,12 @@ fn circle(cycle: &[Tid], known: &FxHashMap<(Tid, Tid), Confidence>) -> Circle {
 
 fn queues(threads: &[DumpThread]) -> Vec<LockQueue> {
     let mut queues: Vec<LockQueue> = Vec::new();
-    let mut known: FxHashMap<u64, usize> = FxHashMap::default();
+    // The end of a thread has no address: it is told by the thread.
+    let mut known: FxHashMap<(u64, Option<Tid>), usize> = FxHashMap::default();
     for thread in threads {
         let Some(wait) = &thread.lock else { continue };
-        let index = *known.entry(wait.lock).or_insert_with(|| {
+        let joined = wait.thread().filter(|_| wait.kind == LockKind::Join);
+        let index = *known.entry((wait.lock, joined)).or_insert_with(|| {
             queues.push(LockQueue {
                 lock: wait.lock,
                 kind: wait.kind,

@@ -98,5 +98,38 @@ fn takes_requests(row: &FunctionRow) -> bool {
         "ConsoleStream",
         "ReadMessage",
     ];
-    PARTS.iter().any(|part| row.name.contains(part))
+    PARTS.iter().any(|part| row.name.contains(part)) && !asks(&row.name)
+}
+
+/// A name that says that it asks somebody: the server in `ask_server` is the other one.
+fn asks(name: &str) -> bool {
+    const VERBS: &[&str] =
+        &["ask", "query", "call", "fetch", "contact", "connect", "consult", "ping", "reach"];
+    let last = name.rsplit([':', '.']).next().unwrap_or(name).to_ascii_lowercase();
+    VERBS.iter().any(|verb| {
+        let rest = last.strip_prefix(verb).map(|rest| rest.trim_start_matches('_'));
+        rest.is_some_and(|rest| {
+            ["server", "service", "the_server", "next_server"].iter().any(|whom| rest.starts_with(whom))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asks;
+
+    #[test]
+    fn who_asks_a_server_is_none() {
+        for (name, is_client) in [
+            ("ask_server", true),
+            ("names::Client::query_server", true),
+            ("main.(*client).callService", true),
+            ("serve_call", false),
+            ("run_server", false),
+            ("Server::accept_one", false),
+            ("call_waiting::serve", false),
+        ] {
+            assert_eq!(asks(name), is_client, "{name}");
+        }
+    }
 }

@@ -205,3 +205,21 @@ fn a_chain_ends_at_who_waits_for_nobody() {
     let idle = [(7, Some(wait(&[8], PeerObject::Socket))), (8, None)];
     assert_eq!(join(&frozen(7, 1), &look(&idle), &[], &FxHashSet::default()).chain, None, "a server at rest");
 }
+
+#[test]
+fn a_pipe_of_which_only_its_own_process_has_the_writing_end_is_told_after_what_others_have() {
+    let itself = || wait(&[7], PeerObject::PipeData);
+    let seen_in_part = PeerWait { all_seen: false, ..itself() };
+    let timed = PeerWait { timed: true, ..itself() };
+    // Another thread of it could write: no circle.
+    for (data, length) in
+        [(itself(), Some(1)), (seen_in_part, None), (timed, None), (wait(&[7], PeerObject::Socket), None)]
+    {
+        let mut look = look(&[(7, Some(data)), (8, None)]);
+        let other = PeerThread { tid: Tid(70), wait: None, ..look.processes[1].threads[0].clone() };
+        look.processes[0].threads.push(other);
+        let across = join(&frozen(7, 1), &look, &[], &FxHashSet::default());
+        assert!(across.circles.is_empty());
+        assert_eq!(across.chain.map(|chain| chain.len()), length);
+    }
+}

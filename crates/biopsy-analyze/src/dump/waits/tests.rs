@@ -89,6 +89,14 @@ fn queues_are_by_lock_with_whoever_says_its_owner() {
 }
 
 #[test]
+fn ends_of_different_threads_are_different_queues() {
+    let join = |by, of| waits(by, lock(0, LockKind::Join, held_by(of)));
+    let queues = WaitGraph::new(&[join(1, 8), join(2, 9), join(3, 9)]).queues;
+    let told: Vec<_> = queues.iter().map(|queue| (queue.owner, queue.waiters.len())).collect();
+    assert_eq!(told, [(held_by(9), 2), (held_by(8), 1)]);
+}
+
+#[test]
 fn what_is_waited_for_is_said_in_words() {
     let with = |kind, owner, object: Option<&str>| LockWait {
         object: object.map(str::to_owned),

@@ -105,10 +105,38 @@ fn own_file(analysis: &DumpAnalysis, one: &Step) -> Finding {
     }
 }
 
+/// A thread reads a pipe, whose writing end only its own process has.
+fn own_pipe(analysis: &DumpAnalysis, one: &Step) -> Finding {
+    let inside = place(analysis, one.tid).map_or(String::new(), |place| format!(", in {place}"));
+    Finding {
+        id: FindingId::WaitsForProcess,
+        // Threads that wake each other by a pipe rest in the same way.
+        severity: Severity::Info,
+        impact: 0.53,
+        title: format!(
+            "{} waits for {}{inside}; nobody but itself has the writing end of the pipe",
+            who(one),
+            one.waits_for
+        ),
+        explanation: "A pipe ends when all its writing ends are closed. This one is still open in the process that reads, and in no other that may \
+                      be seen: if a child was to write, it has ended, and the reader waits for an end that its own descriptor keeps away. If \
+                      another thread of it writes there, it is at rest."
+            .to_owned(),
+        evidence: vec![step(analysis, one)],
+        next_steps: steps(&[
+            "Close the writing end in the parent, after `fork` and before it reads",
+            "Look a second time (`--looks 3`): does it still stand there?",
+        ]),
+    }
+}
+
 pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
     let chain = analysis.across.as_ref()?.chain.as_ref()?;
     if let [one] = chain.as_slice() {
-        return Some(own_file(analysis, one));
+        return Some(match one.object {
+            Some(PeerObject::PipeData) => own_pipe(analysis, one),
+            _ => own_file(analysis, one),
+        });
     }
     let (first, last) = (chain.first()?, chain.last()?);
     // Waiting for a child is what shells and supervisors do all day; a lock that somebody keeps is worth a look.

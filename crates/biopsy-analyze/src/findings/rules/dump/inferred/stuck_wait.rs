@@ -178,6 +178,14 @@ fn by_address(name: &str) -> Option<&'static str> {
     known.iter().find(|(begin, _)| name.starts_with(begin)).map(|(_, what)| *what)
 }
 
+/// What `os/exec` waits for in a channel.
+const OUTPUT: &str = "the end of the pipe with a command's output (a process that the command left behind may still have it open)";
+
+/// The command itself has ended where `Wait` receives: the end of its output is left.
+fn copies_output(function: &str) -> bool {
+    matches!(function, "os/exec.(*Cmd).Wait" | "os/exec.(*Cmd).awaitGoroutines")
+}
+
 /// A strand of another language.
 fn of_strand(runtime: &StrandRuntime, strand: &Strand) -> Option<(String, Waiter)> {
     let wait = strand.wait.as_ref().filter(|wait| !wait.ends_by_itself && wait.nobody.is_none())?;
@@ -195,6 +203,7 @@ fn of_strand(runtime: &StrandRuntime, strand: &Strand) -> Option<(String, Waiter
     let inner = strand.frames.get(..runtime.program_index(strand)?)?;
     let what = match (runtime.runtime.kind, wait.reason.as_str()) {
         (RuntimeKind::Node, "Atomics.wait") => "a notification (`Atomics.notify`)",
+        (RuntimeKind::Go, _) if inner.iter().any(|frame| copies_output(&frame.function)) => OUTPUT,
         _ => wait.kind.words(),
     };
     let (what, work) = told(inner.iter().map(|frame| &*frame.function), what)?;
@@ -204,7 +213,19 @@ fn of_strand(runtime: &StrandRuntime, strand: &Strand) -> Option<(String, Waiter
 
 #[cfg(test)]
 mod tests {
-    use super::awaited_in;
+    use super::{awaited_in, copies_output};
+
+    #[test]
+    fn a_command_whose_output_does_not_end_is_known_by_the_function_that_waits() {
+        for (function, copies) in [
+            ("os/exec.(*Cmd).Wait", true),
+            ("os/exec.(*Cmd).awaitGoroutines", true),
+            ("os/exec.(*Cmd).Run", false),
+            ("runtime.chanrecv1", false),
+        ] {
+            assert_eq!(copies_output(function), copies, "{function}");
+        }
+    }
 
     #[test]
     fn calls_that_wait_for_the_other_end_are_known() {
