@@ -93,7 +93,8 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
         // Pairs begin at every other byte, and the secret at either.
         Encoding::HexDumpInPairs | Encoding::HexDumpOfPackets => {
             let hex = |part: &[u8], first: usize| {
-                let byte = |(index, byte): (usize, &u8)| match (index + first) % 2 == 0 && index > 0 {
+                let byte = |(index, byte): (usize, &u8)| match (index + first).is_multiple_of(2) && index > 0
+                {
                     true => format!(" {byte:02x}"),
                     false => format!("{byte:02x}"),
                 };
