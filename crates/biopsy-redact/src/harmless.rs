@@ -58,9 +58,9 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
                 || is_database_of_client(before, between, value, behind)
                 || is_digest_behind_word(name, value)
                 || is_kind_of_object(between, value, behind)
-                || is_ticket_of_job(name, between, value)
+                || is_ticket_of_job(before, name, between, value)
                 || is_rule_of_letters(value)
-                || is_mount(before, value)
+                || is_mount(before, name, between, value)
                 || is_name_of_secret(name, between, value))
 }
 
@@ -80,8 +80,10 @@ fn is_kind_of_object(between: &[u8], value: &[u8], behind: &[u8]) -> bool {
 }
 
 /// `Script ticket: b3f78f20...`: the number of a job, and not that of Kerberos or a single sign-on.
-fn is_ticket_of_job(name: &[u8], between: &[u8], value: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"ticket")
+fn is_ticket_of_job(before: &[u8], name: &[u8], between: &[u8], value: &[u8]) -> bool {
+    let is_job = [&b"Script "[..], b"script ", b"Job ", b"job ", b"Task ", b"task "];
+    is_job.iter().any(|job| before.ends_with(job))
+        && name.eq_ignore_ascii_case(b"ticket")
         && between == b": "
         && value.len() == 32
         && value.iter().all(u8::is_ascii_hexdigit)
@@ -103,18 +105,23 @@ fn is_name_in_list(between: &[u8], value: &[u8]) -> bool {
 /// `12文字以上`, `12자`: how many letters it must have.
 fn is_rule_of_letters(value: &[u8]) -> bool {
     let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
+    let behind = &value[digits..];
     (1..=2).contains(&digits)
+        && !behind.is_ascii()
+        && !behind.iter().any(u8::is_ascii_alphanumeric)
         && ["文字", "자", "글자", "位", "个字符", "個字元", "字符"]
             .iter()
-            .any(|letters| value[digits..].starts_with(letters.as_bytes()))
+            .any(|letters| behind.starts_with(letters.as_bytes()))
 }
 
 /// `--secret id=npmrc,src=.npmrc`, `LoadCredential=db-password:/etc/creds/db`: where a secret is to be read from.
-fn is_mount(before: &[u8], value: &[u8]) -> bool {
+fn is_mount(before: &[u8], name: &[u8], between: &[u8], value: &[u8]) -> bool {
     let is_file =
         [&b"LoadCredential="[..], b"LoadCredentialEncrypted="].iter().any(|key| before.ends_with(key));
     is_file && value.starts_with(b"/")
         || before.ends_with(b"--")
+            && name == b"secret"
+            && matches!(between, b" " | b"=")
             && value.starts_with(b"id=")
             && value.iter().all(|b| b.is_ascii_alphanumeric() || b"=_-.,/".contains(b))
 }
@@ -264,6 +271,7 @@ mod tests {
                 "b3f78f208ced237f7d6eaea14bcce169",
                 true,
             ),
+            ("ticket: b3f78f208ced237f7d6eaea14bcce169", "ticket", "b3f78f208ced237f7d6eaea14bcce169", false),
             ("ticket=b3f78f208ced237f7d6eaea14bcce169", "ticket", "b3f78f208ced237f7d6eaea14bcce169", false),
             ("ticket: ST-1856339-aA5Yuvrxzpv8Tau1", "ticket", "ST-1856339-aA5Yuvrxzpv8Tau1", false),
             ("secrets: [db_password, api_token]", "secrets", "db_password", true),
@@ -273,10 +281,12 @@ mod tests {
             ("비밀번호: 12자", "비밀번호", "12자", true),
             ("パスワード：12tree", "パスワード", "12tree", false),
             ("パスワード：123文字", "パスワード", "123文字", false),
+            ("パスワード：12文字Kq2x", "パスワード", "12文字Kq2x", false),
             ("LoadCredential=db-password:/etc/creds/db", "db-password", "/etc/creds/db", true),
             ("SetCredential=db-password:/etc/creds/db", "db-password", "/etc/creds/db", false),
             ("build --secret id=npmrc,src=.npmrc", "secret", "id=npmrc,src=.npmrc", true),
             ("build --secret idx7npmrc", "secret", "idx7npmrc", false),
+            ("build --password id=npmrc", "password", "id=npmrc", false),
         ] {
             assert_eq!(is(text, name, value), wanted, "{text}");
         }

@@ -188,7 +188,12 @@ impl KeyRule {
                 && value.iter().all(|b| b.is_ascii_digit() || matches!(b, b'A'..=b'F'))
         };
         if is_said {
-            values.retain(|value| !is_about(text.get(name.end..value.range.start).unwrap_or_default()));
+            values.retain(|value| {
+                !is_about(
+                    text.get(name.end..value.range.start).unwrap_or_default(),
+                    &text[value.range.clone()],
+                )
+            });
             values.retain(|value| !is_setting(&text[value.range.clone()]));
             values.retain(|value| !is_word_of_code(text, &value.range));
             values.retain(|value| !is_id_of_key(&text[value.range.clone()]));
@@ -376,6 +381,12 @@ fn is_fingerprint(value: &[u8]) -> bool {
         || value.len() == 47 && value.split(|b| *b == b':').all(is_pair)
 }
 
+/// What numbers of errors and warnings begin with: .NET's tokens, compilers, build, packages, sign-on of Azure, Oracle, TypeScript.
+const CODES: [&[u8]; 14] = [
+    b"IDX", b"CS", b"BC", b"FS", b"CA", b"MSB", b"NU", b"NETSDK", b"AADSTS", b"ORA", b"TNS", b"PLS", b"TS",
+    b"SYSLIB",
+];
+
 /// `IDX10223:` is the number of an error, `rabbit_password_hashing_sha256` the name of a module.
 fn is_word_of_code(text: &[u8], value: &Range<usize>) -> bool {
     let bytes = &text[value.clone()];
@@ -383,8 +394,8 @@ fn is_word_of_code(text: &[u8], value: &Range<usize>) -> bool {
     let bare = bytes.strip_suffix(b":").unwrap_or(bytes);
     let letters = bare.iter().take_while(|b| b.is_ascii_uppercase()).count();
     let is_number = is_colon
-        && (2..=8).contains(&letters)
-        && (3..=6).contains(&(bare.len() - letters))
+        && CODES.contains(&&bare[..letters])
+        && (3..=7).contains(&(bare.len() - letters))
         && bare[letters..].iter().all(u8::is_ascii_digit);
     let digits = bare.iter().rev().take_while(|b| b.is_ascii_digit()).count();
     let words = &bare[..bare.len() - digits];
@@ -397,13 +408,16 @@ fn is_word_of_code(text: &[u8], value: &Range<usize>) -> bool {
     is_number || is_module
 }
 
-/// ` id: ` behind `user secrets`, ` revoked: ` behind `API key`: one word, and it says that it is about the secret. More of them
-/// are a sentence that may end in it: `Passphrase for key 'id_rsa': x`.
-fn is_about(between: &[u8]) -> bool {
-    let word = between.trim_ascii();
-    word.strip_suffix(b":").is_some_and(|word| {
-        [&b"id"[..], b"ids", b"name", b"revoked", b"hint", b"length", b"version", b"type"].contains(&word)
-    })
+/// ` id: ` behind `user secrets`, ` type: ` behind `token`: one word, and it says that it is about the secret. More of them
+/// are a sentence that may end in it: `Passphrase for key 'id_rsa': x`. What is said of a secret may be the secret, where it looks like one; behind
+/// ` revoked: ` and ` hint: `, unless it is a plain word.
+fn is_about(between: &[u8], value: &[u8]) -> bool {
+    let Some(word) = between.trim_ascii().strip_suffix(b":") else { return false };
+    match word {
+        b"id" | b"ids" | b"name" | b"length" | b"version" | b"type" => !plausible::is_no_word(value),
+        b"revoked" | b"hint" => value.iter().all(|b| b.is_ascii_alphabetic()),
+        _ => false,
+    }
 }
 
 /// `min_length=12`: in a sentence, the name and value of something else.
@@ -584,6 +598,7 @@ mod tests {
             ("IDX10223: Lifetime", true),
             ("ORA-01017: x", false),
             ("HUNTER22 now", false),
+            ("HUNTER2024: wrong", false),
             ("rabbit_password_hashing_sha256", true),
             ("blue_tea_pot77", false),
             ("Kd83jsQm2x", false),
@@ -591,14 +606,18 @@ mod tests {
             let end = text.find([':', ' ']).unwrap_or(text.len());
             assert_eq!(is_word_of_code(text.as_bytes(), &(0..end)), wanted, "{text}");
         }
-        for (between, wanted) in [
-            (" id: ", true),
-            (" revoked: ", true),
-            (": ", false),
-            (" for key 'id_rsa': ", false),
-            (" of id 7 is ", false),
+        for (between, value, wanted) in [
+            (" id: ", "shop-orders", true),
+            (" id: ", "7Gh2kLm9QpXz4sVb1", false),
+            (" type: ", "Bearer", true),
+            (" revoked: ", "billing", true),
+            (" revoked: ", "q6zt5f", false),
+            (" hint: ", "horse-7", false),
+            (": ", "billing", false),
+            (" for key 'id_rsa': ", "billing", false),
+            (" of id 7 is ", "billing", false),
         ] {
-            assert_eq!(is_about(between.as_bytes()), wanted, "{between}");
+            assert_eq!(is_about(between.as_bytes(), value.as_bytes()), wanted, "{between}{value}");
         }
     }
 

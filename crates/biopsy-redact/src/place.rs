@@ -76,7 +76,7 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         // `gpg-preset-passphrase -> ../gnupg/gpg-preset-passphrase`: a link.
         [b'-', b'>', b' ', b'.' | b'/', ..] => return None,
         // `feature/api-keys -> origin/main`: so is that.
-        [b'-', b'>', b' ', next, ..] if !b"\"'`[".contains(next) && text[..name.start].ends_with(b"/") => {
+        [b'-', b'>', b' ', rest @ ..] if text[..name.start].ends_with(b"/") && is_branch(rest) => {
             return None;
         }
         [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
@@ -398,6 +398,14 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
         .get(value)
         .is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'<' | b'[' | b'&' | b';' | b')' | b'\n' | b'\r')))
     .then_some(Place { key: name.start, at: value, how: How::Flag, key_quote: None, whole_line: false })
+}
+
+/// Does a name of a branch come first: words, and slashes between them?
+fn is_branch(text: &[u8]) -> bool {
+    let length = text.iter().take_while(|b| !b.is_ascii_whitespace()).count();
+    let words = &text[..length];
+    words.contains(&b'/')
+        && words.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'/' | b'-' | b'_' | b'.'))
 }
 
 /// Stands nothing but blanks in front of this on its line?

@@ -229,7 +229,12 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
         return true;
     }
     // `$(openssl rand 24)`, `$(cat file)`: what a command says.
-    let command = value.strip_prefix(b"$$(").or_else(|| value.strip_prefix(b"$("));
+    let is_command = |name: &[u8]| name.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_'));
+    // `$$(openssl` of a build, up to its first blank; `$$(x9` may be the beginning of a password.
+    let escaped = value
+        .strip_prefix(b"$$(")
+        .map(|name| name.split(|b| matches!(b, b' ' | b')')).next().unwrap_or_default());
+    let command = escaped.filter(|name| is_command(name)).or_else(|| value.strip_prefix(b"$("));
     // `${file("x")}` calls something; `${NAME` alone may be the beginning of a password.
     let called = value
         .strip_prefix(b"${")

@@ -35,6 +35,11 @@ fn secrets_are_told_by_their_place() {
         "passphrase .......... : Bl#au77kern and more\n",
         " id | name | password         | active\n----+------+------------------+-------\n 7  | ann  | Bl#au77kern | t\n",
         "{\"body\":\"id,name,password,city\\n7,ann,Bl#au77kern,Berlin\\n\",\"n\":1}\n",
+        // A word about the secret, and then the secret itself.
+        "INFO access token revoked: 4Bl7auQx77kernV1",
+        "INFO API key revoked: 4Bl7auQx77kernV1",
+        "session token id: 4Bl7auQx77kernV1",
+        "password hint: Bl#au77kern",
         // Documents in logs.
         "> <AdministratorPassword>\n>   <Value>Bl#au77kern</Value>\n> </AdministratorPassword>\n",
         "{\"log\":\"auth:\\n\",\"stream\":\"stdout\"}\n{\"log\":\"  password: >-\\n\",\"stream\":\"stdout\"}\n{\"log\":\"    Bl#au77kern\\n\",\"stream\":\"stdout\"}\n",

@@ -69,6 +69,7 @@ fn what_stands_for_a_value_is_none() {
         "[a1]",
         "%NAME",
         "__hunter22__",
+        "$$(x9Kq2",
         "__NAME",
         "${Xfile(\"a\")}",
         "%NA2ME%",
