@@ -365,11 +365,22 @@ impl Graph<'_> {
         wait.is_some_and(|wait| {
             let known = match wait.object {
                 PeerObject::FileLock => true,
-                PeerObject::PipeData => wait.all_seen && !wait.timed,
+                PeerObject::PipeData => wait.all_seen && !wait.timed && self.may_wait_for_an_end(thread),
                 _ => false,
             };
             known && wait.helpers == [process.pid]
         })
+    }
+
+    /// It reads in a call that only data or an end of the pipe ends. Event loops sleep at pipes by which their own threads wake them,
+    /// and so do the threads of .NET that serve signals and the diagnostics port.
+    fn may_wait_for_an_end(&self, thread: &PeerThread) -> bool {
+        // read, readv
+        let reads = thread.call.is_some_and(|call| matches!(call, 0 | 19));
+        let is_managed = |thread: &&DumpThread| thread.managed.is_some();
+        let of_program =
+            self.frozen.get(&thread.tid).is_some_and(is_managed) || !self.frozen.values().any(is_managed);
+        reads && of_program
     }
 
     /// Data of a pipe whose writing end nobody has but children (or processes that their parent left) that do nothing: they inherited it.

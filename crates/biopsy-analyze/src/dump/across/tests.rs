@@ -212,14 +212,24 @@ fn a_pipe_of_which_only_its_own_process_has_the_writing_end_is_told_after_what_o
     let seen_in_part = PeerWait { all_seen: false, ..itself() };
     let timed = PeerWait { timed: true, ..itself() };
     // Another thread of it could write: no circle.
-    for (data, length) in
-        [(itself(), Some(1)), (seen_in_part, None), (timed, None), (wait(&[7], PeerObject::Socket), None)]
-    {
+    let chain = |data: PeerWait, call: u32, managed: &[u32]| {
         let mut look = look(&[(7, Some(data)), (8, None)]);
         let other = PeerThread { tid: Tid(70), wait: None, ..look.processes[1].threads[0].clone() };
+        look.processes[0].threads[0].call = Some(call);
         look.processes[0].threads.push(other);
-        let across = join(&frozen(7, 1), &look, &[], &FxHashSet::default());
+        let mut all = [frozen(7, call), frozen(70, 1)].concat();
+        for thread in &mut all {
+            thread.managed = managed.contains(&thread.tid.0).then(Default::default);
+        }
+        let across = join(&all, &look, &[], &FxHashSet::default());
         assert!(across.circles.is_empty());
-        assert_eq!(across.chain.map(|chain| chain.len()), length);
-    }
+        across.chain.map(|chain| chain.len())
+    };
+    assert_eq!(chain(itself(), 0, &[]), Some(1));
+    assert_eq!(chain(seen_in_part, 0, &[]), None);
+    assert_eq!(chain(timed, 0, &[]), None);
+    assert_eq!(chain(wait(&[7], PeerObject::Socket), 0, &[]), None);
+    assert_eq!(chain(itself(), 7, &[]), None, "`poll`: its threads wake each other so");
+    assert_eq!(chain(itself(), 0, &[70]), None, "a thread of .NET's own, for signals");
+    assert_eq!(chain(itself(), 0, &[7]), Some(1), "a thread of the program in .NET");
 }
