@@ -121,7 +121,9 @@ fn behind_type(text: &[u8], end: usize) -> Option<usize> {
             count(*open) == count(*close)
         });
     let sign = rest[kind..].strip_prefix(b":").unwrap_or(&rest[kind..]);
-    let value = sign.strip_prefix(b"=").filter(|_| is_type)?.trim_ascii_start();
+    // `Pass CFLAGS="-O"` is a sentence: nobody writes a type and its value without a blank between them.
+    let is_apart = rest[..kind].ends_with(b" ") || sign.len() < rest[kind..].len();
+    let value = sign.strip_prefix(b"=").filter(|_| is_type && is_apart)?.trim_ascii_start();
     let value = match value {
         [b'N' | b'@' | b'L' | b'b' | b'u' | b'r', quoted @ ..]
             if matches!(quoted.first(), Some(b'"' | b'\'')) =>
@@ -222,6 +224,7 @@ mod tests {
             ("kk of the user bob = 'x'", None),
             ("kk Through<a class=\"headerlink\"", None),
             ("kk: x", None),
+            ("kk CFLAGS=\"-O2 -g\" to it", None),
             ("##vso[task.setvariable variable=kk]v1x", Some("v1x")),
             ("##vso[task.setvariable variable=kk;isSecret=true]v1x", Some("v1x")),
             ("::set-output name=kk::v1x", Some("v1x")),

@@ -425,18 +425,29 @@ mod tests {
                 for _ in 0..WAITS {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }
+                sender.send(tid).unwrap();
                 std::thread::sleep(std::time::Duration::from_secs(2));
             });
             let tid = receiver.recv().unwrap();
-            // Looks meanwhile give it its slot.
             let counted = || {
                 let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap();
                 let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
                 line.unwrap().trim().parse::<u64>().unwrap()
             };
-            while counted() < WAITS + 1 {
+            // Looks meanwhile give it its slot.
+            let look = |session: &mut KernelSession| {
                 session.threads(|_, _| {}).unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(2));
+            };
+            while receiver.try_recv().is_err() {
+                look(&mut session);
+            }
+            // Into its last sleep.
+            let sleeps = |times: ThreadTimes| {
+                times.state == thread_state::WAITING && times.syscall_number() == Some(230)
+            };
+            while !session.thread(tid).is_some_and(sleeps) {
+                look(&mut session);
             }
             let mut seen = Vec::new();
             session.threads(|thread, times| seen.extend((thread == tid).then_some(times))).unwrap();
