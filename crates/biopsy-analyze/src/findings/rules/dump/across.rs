@@ -105,10 +105,11 @@ fn own_file(analysis: &DumpAnalysis, one: &Step) -> Finding {
     }
 }
 
-/// A thread reads a pipe, whose writing end only its own process has.
-fn own_pipe(analysis: &DumpAnalysis, one: &Step) -> Finding {
-    let inside = place(analysis, one.tid).map_or(String::new(), |place| format!(", in {place}"));
-    Finding {
+/// A thread of the program reads a pipe, whose writing end only its own process has. Threads of runtimes and libraries rest so.
+fn own_pipe(analysis: &DumpAnalysis, one: &Step) -> Option<Finding> {
+    let place = analysis.place(one.tid).filter(|place| place.own)?;
+    let inside = format!(", in {}", place.words());
+    Some(Finding {
         id: FindingId::WaitsForProcess,
         // Threads that wake each other by a pipe rest in the same way.
         severity: Severity::Info,
@@ -127,16 +128,16 @@ fn own_pipe(analysis: &DumpAnalysis, one: &Step) -> Finding {
             "Close the writing end in the parent, after `fork` and before it reads",
             "Look a second time (`--looks 3`): does it still stand there?",
         ]),
-    }
+    })
 }
 
 pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
     let chain = analysis.across.as_ref()?.chain.as_ref()?;
     if let [one] = chain.as_slice() {
-        return Some(match one.object {
+        return match one.object {
             Some(PeerObject::PipeData) => own_pipe(analysis, one),
-            _ => own_file(analysis, one),
-        });
+            _ => Some(own_file(analysis, one)),
+        };
     }
     let (first, last) = (chain.first()?, chain.last()?);
     // Waiting for a child is what shells and supervisors do all day; a lock that somebody keeps is worth a look.

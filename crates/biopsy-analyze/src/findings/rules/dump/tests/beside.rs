@@ -220,6 +220,21 @@ fn waits_for_another_process() {
 }
 
 #[test]
+fn a_pipe_of_its_own_is_told_where_the_program_reads_it() {
+    let own_pipe = |whose| {
+        let chain = vec![step(7, 1, "data in the pipe of descriptor 3", "", Some(PeerObject::PipeData))];
+        let across = Across { chain: Some(chain), ..Across::default() };
+        let frames = vec![FrameRow { whose, ..frame("read_report", false) }];
+        let groups = vec![StackGroup { frames, ..group(0..1, 1) }];
+        let analysis = DumpAnalysis { across: Some(across), groups, ..crowd(3) };
+        finding(&analysis, FindingId::WaitsForProcess).map(|found| (found.severity, found.title))
+    };
+    let title = "process 7 (job) waits for data in the pipe of descriptor 3, in `read_report`; nobody but itself has the writing end of the pipe";
+    assert_eq!(own_pipe(crate::whose::Whose::Program), Some((Info, title.to_owned())));
+    assert_eq!(own_pipe(crate::whose::Whose::Library), None, "so threads of runtimes rest");
+}
+
+#[test]
 fn a_circle_of_processes_is_as_sure_as_what_it_rests_on() {
     let circle = |steps: Vec<Step>, sure| {
         let across = Across { circles: vec![steps], confidence: vec![sure], ..Across::default() };
