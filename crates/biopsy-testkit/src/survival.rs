@@ -109,14 +109,11 @@ impl Survival {
         if self.stable_threads && now.threads != self.before.threads {
             found.push(format!("it had {} threads, now {}", self.before.threads, now.threads));
         }
-        if self.stable_files && now.open_files != self.before.open_files {
-            found.push(format!("its open files were {:?}, now {:?}", self.before.open_files, now.open_files));
-        }
-        if self.stable_files && now.mapped_files != self.before.mapped_files {
-            found.push(format!(
-                "its mapped files were {:?}, now {:?}",
-                self.before.mapped_files, now.mapped_files
-            ));
+        if self.stable_files {
+            found.extend(changed_files("open", &self.before.open_files, || proc_status::open_files(pid)));
+            found.extend(changed_files("mapped", &self.before.mapped_files, || {
+                proc_status::mapped_files(pid)
+            }));
         }
         for ((name, was), (_, is)) in self.before.settings.iter().zip(&now.settings) {
             if was != is {
@@ -155,6 +152,41 @@ impl Survival {
             found.join("\n  ")
         );
     }
+}
+
+/// What differs between the files of before and those of now, in words. A runtime has files of its own open for moments (the
+/// collector of .NET reads the limits of its cgroup): what changed counts only if it is so at three readings.
+fn changed_files<T: PartialEq + Clone + std::fmt::Debug>(
+    how: &str,
+    before: &[T],
+    now: impl Fn() -> Vec<T>,
+) -> Option<String> {
+    let mut changed = None;
+    for reading in 0..3 {
+        if reading > 0 {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let now = now();
+        let (gone, new) = (without(before, &now), without(&now, before));
+        if gone.is_empty() && new.is_empty() {
+            return None;
+        }
+        changed = Some(format!("its {how} files changed: gone {gone:?}, new {new:?}"));
+    }
+    changed
+}
+
+/// Those of `all` that are not in `others`, each as often as it is there more.
+fn without<T: PartialEq + Clone>(all: &[T], others: &[T]) -> Vec<T> {
+    let mut left = others.to_vec();
+    let mut more = Vec::new();
+    for one in all {
+        match left.iter().position(|other| other == one) {
+            Some(at) => drop(left.swap_remove(at)),
+            None => more.push(one.clone()),
+        }
+    }
+    more
 }
 
 impl State {
@@ -213,4 +245,22 @@ fn files_in(folder: &Path) -> BTreeSet<PathBuf> {
     std::fs::read_dir(folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_runtime_opens_for_a_moment_is_no_change_and_what_stays_is() {
+        let before = ["a", "a", "pipe"];
+        let readings = std::cell::Cell::new(0);
+        let moment = || {
+            readings.set(readings.get() + 1);
+            if readings.get() == 1 { vec!["a", "a", "limit", "pipe"] } else { before.to_vec() }
+        };
+        assert_eq!(changed_files("open", &before, moment), None);
+        let stays = changed_files("open", &before, || vec!["a", "pipe", "left"]).unwrap();
+        assert_eq!(stays, r#"its open files changed: gone ["a"], new ["left"]"#);
+    }
 }
