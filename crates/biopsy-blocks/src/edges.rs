@@ -165,7 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::made::{BASE, Flat};
+    use crate::made::{BASE, Pieces};
 
     #[test]
     fn what_belongs_to_one_is_held_by_nobody_else() {
@@ -189,8 +189,8 @@ mod tests {
     }
 
     /// Blocks of so many bytes one behind the other, with a gap of 16 bytes, and memory with these words in them.
-    fn blocks(words: &[Vec<u64>]) -> (Flat, Heap) {
-        let (mut flat, mut at) = (Flat::default(), BASE);
+    fn blocks(words: &[Vec<u64>]) -> (Pieces, Heap) {
+        let (mut flat, mut at) = (Pieces::default(), BASE);
         let mut all = Vec::new();
         for words in words {
             all.push(UsedBlock { start: Avma(at), size: words.len() as u64 * 8 });
@@ -200,7 +200,7 @@ mod tests {
         (flat, Heap::new(all))
     }
 
-    fn read<'i>(flat: &'i Flat, heap: &Heap, most: usize) -> (Edges, Kinds<'i>) {
+    fn read<'i>(flat: &'i Pieces, heap: &Heap, most: usize) -> (Edges, Kinds<'i>) {
         let mut kinds = Kinds::new(flat, &[], heap.len());
         let mut edges = Edges::new(most);
         edges.of_blocks(flat, heap, &mut kinds, None);
@@ -258,7 +258,8 @@ mod tests {
         let pointers: Vec<u64> = (0..40).map(|number| if number % 8 == 0 { BASE } else { 1 }).collect();
         let (mut flat, heap) = blocks(&[vec![1, 2], vec![text, 1 << 56], pointers, vec![1; 200], vec![7; 4]]);
         // The last block is not in memory.
-        flat.bytes.truncate(flat.bytes.len() - 32);
+        let bytes = &mut flat.pieces[0].1;
+        bytes.truncate(bytes.len() - 32);
         let (edges, kinds) = read(&flat, &heap, 1000);
         let (names, of) = kinds.finish(&heap, edges.blocks());
         let looks: Vec<&str> = of.iter().map(|of| names[*of as usize].as_str()).collect();

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use biopsy_image::{Absence, Backing, Image, MemoryExt, PAGE_SIZE, ReadError, mapping};
+use biopsy_image::{Absence, Image, InFile, MemoryExt, PAGE_SIZE, ReadError, in_file, mapping};
 use rustc_hash::FxHashMap;
 
 const PAGE: usize = PAGE_SIZE as usize;
@@ -268,27 +268,12 @@ impl<'i> Memory<'i> {
     /// What the dump left out and the file still has: text and constants. What the process wrote is in the dump or lost.
     fn read_file(&self, address: u64, why: Absence, buffer: &mut [u8]) -> usize {
         let Some(files) = self.files else { return 0 };
-        let Some(found) = mapping::find(self.image.mappings(), address) else { return 0 };
-        let Backing::File { path, offset, .. } = &found.backing else { return 0 };
-        if found.protection.write && found.shared {
+        let Some(InFile { path, offset, room }) = in_file(self.image.mappings(), address, why) else {
             return 0;
-        }
-        let may_be_changed = match why {
-            Absence::OverLimit | Absence::NoTime | Absence::Truncated | Absence::Gone => true,
-            Absence::NotOfKind => found.protection.write,
-            Absence::LeftOut | Absence::Unmapped | Absence::Unreadable => false,
         };
-        if may_be_changed {
-            return 0;
-        }
-        // No further than this page: what follows may be there, and is then what the process had, or may have been changed. Reasons
-        // are of whole pages.
-        let page_end = address | (PAGE_SIZE - 1);
-        let room = usize::try_from(page_end.min(found.end - 1) - address).unwrap_or(0) + 1;
         let room = room.min(buffer.len());
-        let Some(from) = offset.checked_add(address - found.start) else { return 0 };
         let Some(part) = buffer.get_mut(..room) else { return 0 };
-        files.read(path, from, part).min(room)
+        files.read(path, offset, part).min(room)
     }
 }
 

@@ -89,10 +89,10 @@ fn word(image: &dyn Image, at: u64, offset: u64) -> Option<u64> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::made::{BASE, Flat};
+    use crate::made::{BASE, Pieces};
 
     /// A `str` of ASCII whose characters are behind so many bytes.
-    pub(in crate::python) fn put_text(flat: &mut Flat, at: u64, text: &str, offset: u64) {
+    pub(in crate::python) fn put_text(flat: &mut Pieces, at: u64, text: &str, offset: u64) {
         flat.word(at + 16, text.len() as u64);
         flat.word(at + 32, 1 << 2 | 1 << 5 | 1 << 6);
         flat.put(at + offset, text.as_bytes());
@@ -110,7 +110,7 @@ pub(super) mod tests {
             ("3.12 on, keys that are no texts", 0x03 | 0x03 << 8, 24, 32 + 8, 24, 8, 40),
         ];
         for (version, head, used, first, size, key, text) in tables {
-            let mut flat = Flat::default();
+            let mut flat = Pieces::default();
             put_text(&mut flat, BASE, "CACHE", text);
             put_text(&mut flat, BASE + 0x100, "two words", text);
             flat.word(KEYS + 8, head);
@@ -128,7 +128,7 @@ pub(super) mod tests {
 
     #[test]
     fn tables_that_cannot_be_give_nothing() {
-        let mut flat = Flat::default();
+        let mut flat = Pieces::default();
         for head in [0, 4, u64::MAX, 1 << 63, 0x03 | 0xff << 8, 0x03 | 0x03 << 8 | 3 << 16] {
             flat.word(KEYS + 8, head);
             flat.word(KEYS + 24, u64::MAX);
@@ -141,7 +141,7 @@ pub(super) mod tests {
     }
     #[test]
     fn entries_that_are_not_in_use_count_too() {
-        let mut flat = Flat::default();
+        let mut flat = Pieces::default();
         flat.word(KEYS + 8, 0x03 | 0x03 << 8);
         flat.word(KEYS + 24, 1 << 40);
         flat.word(KEYS + 0x1_0000, 0);
@@ -157,7 +157,7 @@ pub(super) mod tests {
 
     #[test]
     fn names_are_texts_of_ascii_and_no_more() {
-        let mut flat = Flat::default();
+        let mut flat = Pieces::default();
         for (length, state, characters, name) in [
             (5, 0xe4, &b"CACHE"[..], Some("CACHE")),
             (5, 0xe4, b"a.<b>", Some("a.<b>")),
@@ -179,7 +179,7 @@ pub(super) mod tests {
             assert_eq!(text(&flat, BASE).as_deref(), name, "{length} {state:#x} {characters:?}");
         }
         // Characters that memory does not have.
-        let mut flat = Flat::default();
+        let mut flat = Pieces::default();
         flat.word(BASE + 16, 100);
         flat.word(BASE + 32, 0xe4);
         flat.put(BASE + 40, &[b'x'; 99]);

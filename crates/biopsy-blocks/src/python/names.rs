@@ -59,10 +59,10 @@ mod tests {
 
     use super::super::dictionaries::tests::put_text;
     use super::*;
-    use crate::made::{BASE, Flat};
+    use crate::made::{BASE, Pieces};
 
     /// Memory with blocks of 512 bytes that are told apart by their number.
-    struct Blocks(Flat, u64);
+    struct Blocks(Pieces, u64);
 
     impl Blocks {
         fn next(&mut self) -> u64 {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_modules_and_classes_hold_has_a_name_and_is_held_by_nobody_else() {
-        let mut all = Blocks(Flat::default(), 0);
+        let mut all = Blocks(Pieces::default(), 0);
         let [own, name, cache, odd, printed] =
             ["__name__", "shop.app", "CACHE", "two words", "printed"].map(|text| all.text(text));
         let [one, two, three] = [(); 3].map(|()| all.next());

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use biopsy_image::{Absence, Image, ImageModule, MemoryExt, PAGE_SIZE, ReadError, mapping};
+use biopsy_image::{Absence, Image, ImageModule, InFile, MemoryExt, PAGE_SIZE, ReadError, in_file};
 use rustc_hash::FxHashMap;
 
 use super::MissingFiles;
@@ -249,33 +249,15 @@ impl<'i> Memory<'i> {
     /// as the image tells: what the file has of the others is old, and looks like memory.
     fn read_file(&self, address: u64, why: Absence, buffer: &mut [u8]) -> usize {
         let Some(files) = &self.files else { return 0 };
-        let Some(found) = mapping::find(self.image.mappings(), address) else { return 0 };
-        let biopsy_image::Backing::File { path, offset, .. } = &found.backing else { return 0 };
-        // Writers of dumps keep what was written to a private mapping: what is missing of it is still as in the file, but for
-        // what the loader wrote. A shared one may have been written by others since.
-        if found.protection.write && found.shared {
+        let Some(InFile { path, offset, room }) = in_file(self.image.mappings(), address, why) else {
             return 0;
-        }
-        let may_be_changed = match why {
-            // Most of what had no room, or no time, or was lost, is what the process wrote; nothing says which.
-            Absence::OverLimit | Absence::NoTime | Absence::Truncated | Absence::Gone => true,
-            Absence::NotOfKind => found.protection.write,
-            Absence::LeftOut | Absence::Unmapped | Absence::Unreadable => false,
         };
-        if may_be_changed {
-            return 0;
-        }
-        // No further than this page: what follows may be there, and is then what the process had, or may have been changed. Reasons
-        // are of whole pages.
-        let page_end = address | (PAGE_SIZE - 1);
-        let room = usize::try_from(page_end.min(found.end - 1) - address).unwrap_or(0) + 1;
         let room = room.min(buffer.len());
-        let Some(from) = offset.checked_add(address - found.start) else { return 0 };
-        let count = files.read(path, from, &mut buffer[..room]).min(room);
+        let count = files.read(path, offset, &mut buffer[..room]).min(room);
         // A file may be mapped more than once, and an assembly inside of a program is not what the loader wrote to.
         let is_there = |module: &&ImageModule| {
             (module.start..module.end).contains(&address)
-                && module.path == *path
+                && module.path == path
                 && begins_file(&*self.image, module)
         };
         if let Some(module) = self.image.modules().iter().find(is_there) {

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use biopsy_image::{ImageModule, Mapping, ProcessFacts, Protection, Thread};
+use biopsy_image::{Backing, ImageModule, Mapping, ProcessFacts, Protection, Thread};
 use proptest::prelude::*;
 
 use super::*;
