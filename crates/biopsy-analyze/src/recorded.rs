@@ -8,7 +8,7 @@ use crate::findings;
 use crate::logs::LogSummary;
 use crate::metrics::MetricSummary;
 use crate::runtimes::RuntimeSummary;
-use crate::trace::{self, allocations::AllocationSummary, facts::Facts};
+use crate::trace::{self, allocations::AllocationSummary, allocations::counted, facts::Facts};
 
 /// A recording, and what it says.
 #[derive(Debug)]
@@ -44,7 +44,8 @@ pub fn analyze(capture: &Capture) -> Analysis {
     analysis.completeness = Completeness::new(capture, window, frames);
     let mut facts = Facts::default();
     if let (Some(traced), Some(timeline)) = (traced, &capture.timeline) {
-        analysis.allocations = AllocationSummary::new(timeline, &traced.frames);
+        analysis.allocations = counted::summary(timeline, &traced.frames)
+            .or_else(|| AllocationSummary::new(timeline, &traced.frames));
         analysis.threads = traced.threads;
         analysis.flames = traced.flames;
         analysis.waits = traced.waits;

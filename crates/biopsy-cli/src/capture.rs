@@ -97,9 +97,9 @@ pub struct CaptureArgs {
     #[arg(long)]
     pub requests: bool,
     /// Who allocates: of .NET processes a sample with types and stacks; of native processes bytes by stack, and what of them is not given
-    /// back, which takes at most a twenty-fifth of their CPU time.
-    #[arg(long)]
-    pub allocations: bool,
+    /// back, which takes at most a twenty-fifth of their CPU time. `full`: a program that is started here (`--launch`) counts each one.
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "sampled")]
+    pub allocations: Option<AllocationsHow>,
     /// Of .NET processes: counters of this EventSource, or instruments of this Meter, too; may be repeated. Meters of the
     /// application are found by themselves.
     #[arg(long, value_name = "SOURCE")]
@@ -149,6 +149,15 @@ pub struct CaptureArgs {
     pub program: Vec<std::ffi::OsString>,
 }
 
+/// How allocations of native code are seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum AllocationsHow {
+    /// Samples by bytes, at a small part of the CPU time.
+    Sampled,
+    /// Each one, counted in the program that is started.
+    Full,
+}
+
 /// Ways of tracing, best first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Method {
@@ -174,6 +183,17 @@ impl Method {
 }
 
 impl CaptureArgs {
+    /// Every allocation is to be counted, which only a program can that is started for it.
+    fn counts_all(&self) -> Result<bool, Failure> {
+        let is_full = self.allocations == Some(AllocationsHow::Full);
+        if is_full && self.program.is_empty() {
+            let message = "all allocations can be counted only from the start of a program";
+            let hint = "start it: `biopsy trace --launch --allocations=full -- PROGRAM`; of one that runs, `--allocations` takes samples";
+            return Err(Failure::new(FailureKind::Usage, message).with_hint(Some(hint)));
+        }
+        Ok(is_full)
+    }
+
     fn memory_snapshots(&self) -> Result<u32, Failure> {
         let count = self.snapshots.unwrap_or(0);
         if count > 2 && self.duration.is_none() {
@@ -190,10 +210,10 @@ impl CaptureArgs {
             log_level: self.log_level,
             log_categories: self.log_category.clone(),
             requests: self.requests,
-            allocations: self.allocations,
+            allocations: self.allocations.is_some(),
             counters: self.counters.clone(),
             gentle: false,
-            budget: event_budget(self.requests, self.allocations, self.log_level),
+            budget: event_budget(self.requests, self.allocations.is_some(), self.log_level),
         };
         Ok(CapturePlan {
             whom: match &self.target {
@@ -217,7 +237,8 @@ impl CaptureArgs {
             journal: self.journal.clone(),
             log_margin: self.log_margin,
             dotnet: (!self.no_runtime_events).then(dotnet),
-            allocations: self.allocations,
+            allocations: self.allocations.is_some(),
+            every_allocation: self.counts_all()?,
             stacks: match (self.stacks, self.never_stop || trace_only) {
                 (true, _) => StacksWish::Always,
                 (false, true) => StacksWish::Never,

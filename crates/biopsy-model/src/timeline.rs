@@ -94,6 +94,8 @@ pub enum TimelineEvent {
     Release(Release),
     /// Allocations were watched for a time.
     AllocationWatch(AllocationWatch),
+    /// What was allocated at one place by then, counted without exception.
+    AllocationCount(AllocationCount),
     /// Something was lost.
     Loss(Loss),
     /// The user marked this moment.
@@ -305,6 +307,30 @@ pub struct AllocationWatch {
     pub interval: u64,
 }
 
+/// All allocations from one stack up to a moment, counted one by one from the start of the program. A later count of the same stack
+/// takes the place of an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AllocationCount {
+    /// Up to when.
+    pub time: MonoNanos,
+    /// By whom.
+    pub pid: Pid,
+    /// From where; `None`: all of the process together.
+    pub stack: Option<StackHandle>,
+    /// Allocations; a block that is given another size counts again.
+    pub calls: u64,
+    /// Their bytes, as they were asked for.
+    pub bytes: u64,
+    /// Of the calls, those that were given back.
+    pub released: u64,
+    /// Their bytes.
+    pub released_bytes: u64,
+    /// Those that were given back before the same thread allocated anything else.
+    pub temporary: u64,
+    /// The most bytes that were there at one time.
+    pub peak: u64,
+}
+
 /// A whole trace in memory, as the read half sees it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Timeline {
@@ -336,6 +362,8 @@ pub struct Timeline {
     pub releases: Vec<Release>,
     /// When allocations were watched.
     pub allocation_watches: Vec<AllocationWatch>,
+    /// What was allocated, counted without exception, in order of time.
+    pub allocation_counts: Vec<AllocationCount>,
     /// What was lost.
     pub losses: Vec<Loss>,
     /// The user's marks.

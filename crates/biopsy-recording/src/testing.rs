@@ -197,6 +197,7 @@ fn sample_timeline() -> Timeline {
         allocations: Vec::new(),
         releases: Vec::new(),
         allocation_watches: Vec::new(),
+        allocation_counts: Vec::new(),
         losses: vec![Loss {
             kind: LossKind::Samples,
             from: MonoNanos(1_700),

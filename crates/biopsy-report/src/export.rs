@@ -141,6 +141,10 @@ pub enum ExportError {
     },
 }
 
+fn has_allocations(timeline: &Timeline) -> bool {
+    !timeline.allocations.is_empty() || !timeline.allocation_counts.is_empty()
+}
+
 /// Writes `capture` in `format`.
 ///
 /// # Errors
@@ -150,7 +154,7 @@ pub fn write(format: Format, capture: &Capture, out: impl Write) -> Result<(), E
     let nothing = |missing| Err(ExportError::Nothing { format, missing });
     // Of bytes there is one format.
     let shows = |timeline: &&Timeline| {
-        !stacks::is_empty(timeline) || format == Format::Pprof && !timeline.allocations.is_empty()
+        !stacks::is_empty(timeline) || format == Format::Pprof && has_allocations(timeline)
     };
     let trace = capture.timeline.as_ref().filter(shows);
     let result = match (format, trace) {
@@ -169,7 +173,7 @@ pub fn write(format: Format, capture: &Capture, out: impl Write) -> Result<(), E
         (Format::Pprof | Format::Speedscope, Some(timeline))
             if timeline.samples.is_empty()
                 && stacks::wait_shares(timeline).is_empty()
-                && (format == Format::Speedscope || timeline.allocations.is_empty()) =>
+                && (format == Format::Speedscope || !has_allocations(timeline)) =>
         {
             return nothing("no samples and no stacks of waiting threads");
         }

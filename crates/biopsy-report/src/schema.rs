@@ -18,7 +18,7 @@ pub mod runtimes;
 pub mod strands;
 mod tables;
 
-pub use allocations::{AllocationSite, Allocations};
+pub use allocations::{AllocationSite, Allocations, LiveBytes};
 pub use dump::Dump;
 pub use explanations::{Explanation, Explanations, Said};
 pub use findings::{Evidence, Finding, Number, Reference, Source};

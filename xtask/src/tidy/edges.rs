@@ -9,6 +9,7 @@ use crate::run::{Outcome, root};
 
 /// For each crate, in the order of the flow: which of our crates it may depend on.
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
+    ("biopsy-preload", &[]),
     ("biopsy-sys", &["biopsy-model"]),
     ("biopsy-bytes", &[]),
     ("biopsy-files", &[]),
@@ -42,6 +43,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     (
         "biopsy-record",
         &[
+            "biopsy-preload",
             "biopsy-sys",
             "biopsy-bytes",
             "biopsy-files",

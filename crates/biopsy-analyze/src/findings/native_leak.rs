@@ -53,7 +53,7 @@ pub(crate) fn allocated(incident: &Incident<'_>) -> Option<Allocated> {
     let site = analysis.allocations.as_ref().and_then(|summary| Some((summary, summary.sites.first()?)));
     if let Some((summary, site)) = site.filter(|_| !is_interpreted) {
         let of_all = site.kept as f64 / summary.kept.max(1) as f64;
-        if site.kept_samples >= SAMPLES
+        if (site.kept_samples >= SAMPLES || summary.exact)
             && of_all >= ONE_PLACE
             && let Some(name) = name(analysis, site.place)
         {

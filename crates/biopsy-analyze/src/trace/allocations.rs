@@ -4,9 +4,12 @@
 //! what was counted between them is taken for a fair part of it. What was given back in a pause was not seen, so that with pauses *kept* is
 //! what was not seen to be given back.
 
+pub(crate) mod counted;
+
 use crate::trace::frames::FrameTable;
 use crate::trace::function::FunctionHandle;
 use crate::whose::{self, Whose};
+use biopsy_model::MonoNanos;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::{Allocation, AllocationWatch, Timeline};
 use rustc_hash::FxHashMap;
@@ -36,8 +39,16 @@ pub struct AllocationSummary {
     pub allocated: u64,
     /// Of these, those that were not given back.
     pub kept: u64,
+    /// Each one was counted from the start of the program; nothing is estimated.
+    pub exact: bool,
+    /// Where each was counted: those given back before the same thread allocated anything else.
+    pub temporary: u64,
+    /// Where each was counted: the most bytes that were there at one time.
+    pub peak: u64,
     /// By place, what is kept most first.
     pub sites: Vec<AllocationSite>,
+    /// Where each was counted: bytes that were there, over time.
+    pub live: Vec<(MonoNanos, u64)>,
 }
 
 /// What is allocated at one place.
@@ -55,6 +66,10 @@ pub struct AllocationSite {
     pub samples: u64,
     /// Samples that were not given back.
     pub kept_samples: u64,
+    /// Where each was counted, as [`AllocationSummary::temporary`].
+    pub temporary: u64,
+    /// Where each was counted: the most bytes that were there at one time from one stack of these, and the least that this was for all.
+    pub peak: u64,
 }
 
 impl AllocationSummary {
@@ -87,6 +102,7 @@ impl AllocationSummary {
             allocated: (counted as f64 / watched) as u64,
             kept: sites.iter().map(|site| site.kept).fold(0, u64::saturating_add),
             sites: sites.into_iter().take(SITES).collect(),
+            ..Self::default()
         })
     }
 
@@ -154,6 +170,7 @@ impl Sites {
                 kept: bytes(site.kept),
                 samples: site.samples,
                 kept_samples: site.kept_samples,
+                ..AllocationSite::default()
             }
         };
         let mut rows: Vec<AllocationSite> = self.sites.into_iter().map(row).collect();

@@ -83,6 +83,8 @@ pub struct CapturePlan {
     pub anonymize: bool,
     /// Who allocates: what runtimes tell of it, and of native processes what malloc and free are called with.
     pub allocations: bool,
+    /// The program that is started counts all of its allocations.
+    pub every_allocation: bool,
     /// Whether stacks, locks and asynchronous operations are read at the end from the memory of processes, which stand still for it.
     pub stacks: StacksWish,
     /// So many snapshots of the target's memory: the last at the end, the first at the beginning, the others between.

@@ -162,7 +162,7 @@ fn start(
         // It is not yet who will be recorded.
         Some(Waiting::Forked(_) | Waiting::AtGate(..)) => draft.write_processes(tree)?,
     }
-    let trace = match start_trace(plan, tree, draft) {
+    let trace = match start_trace(plan, subject, tree, draft) {
         Ok(trace) => Some(trace),
         Err(error) if plan.trace_only || !matches!(error, TraceError::NoMethod { .. }) => {
             return Err(trace_failure(&error));
@@ -198,7 +198,12 @@ fn describe(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Result<(
     draft.write_processes(tree)
 }
 
-fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Result<TraceHandle, TraceError> {
+fn start_trace(
+    plan: &CapturePlan,
+    subject: &Subject,
+    tree: &[ProcessInfo],
+    draft: &Draft,
+) -> Result<TraceHandle, TraceError> {
     let file = draft.folder.create_member(layout::TIMELINE).map_err(std::io::Error::other)?;
     let options = TraceOptions {
         pids: tree.iter().map(|process| process.key.pid).collect(),
@@ -208,7 +213,8 @@ fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Resul
         wait_period: plan.wait_period,
         wakeups: true,
         method: plan.method,
-        allocations: if plan.allocations { native(tree) } else { Vec::new() },
+        allocations: if plan.allocations && !plan.every_allocation { native(tree) } else { Vec::new() },
+        counted: subject.counted.clone(),
         max_bytes: plan.max_bytes,
     };
     trace::start(&options, file, Some(draft.masking.clone()))

@@ -9,6 +9,7 @@ use std::time::Duration;
 use biopsy_dotnet_ipc::ReversePort;
 use biopsy_model::Pid;
 use biopsy_model::process::ProcessInfo;
+use biopsy_record::trace::CountedProgram;
 use biopsy_sys::launch::Held;
 use biopsy_target::{Status, Wanted, preflight};
 
@@ -31,6 +32,8 @@ pub(super) struct Subject {
     pub(super) held: Option<Waiting>,
     /// Where runtimes of what is started connect to.
     pub(super) port: Option<ReversePort>,
+    /// What is started counts its allocations.
+    pub(super) counted: Option<CountedProgram>,
 }
 
 /// A process before its first instruction.
@@ -46,8 +49,10 @@ impl Subject {
     /// Finds the named process, or forks the program.
     pub(super) fn find_or_start(plan: &CapturePlan, job: &Job) -> Result<Self, Failure> {
         match &plan.whom {
-            Whom::Running(text) => Ok(Self { target: target::find(text)?, held: None, port: None }),
-            Whom::Started(words) => start(words, plan.dotnet.is_some(), job),
+            Whom::Running(text) => {
+                Ok(Self { target: target::find(text)?, held: None, port: None, counted: None })
+            }
+            Whom::Started(words) => start(words, plan, job),
             Whom::Held(held) => at_gate(held),
         }
     }
@@ -101,21 +106,30 @@ fn at_gate(held: &HeldProcess) -> Result<Subject, Failure> {
     target.info.name.clone_from(&held.name);
     target.info.exe.clone_from(&held.exe);
     target.info.command_line.clone_from(&held.arguments);
-    Ok(Subject { target, held: Some(Waiting::AtGate(Arc::clone(&held.gate), before)), port: None })
+    Ok(Subject {
+        target,
+        held: Some(Waiting::AtGate(Arc::clone(&held.gate), before)),
+        port: None,
+        counted: None,
+    })
 }
 
-fn start(words: &[OsString], listens: bool, job: &Job) -> Result<Subject, Failure> {
+fn start(words: &[OsString], plan: &CapturePlan, job: &Job) -> Result<Subject, Failure> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(Failure::new(FailureKind::Usage, "there is no program to start"));
     };
     let mut command = Command::new(program);
     command.args(arguments);
     let shown = program.to_string_lossy().into_owned();
-    let port = if listens { runtimes::prepare(&mut command, job) } else { None };
+    let counted = if plan.every_allocation { Some(counted(&mut command)?) } else { None };
+    let port = if plan.dotnet.is_some() { runtimes::prepare(&mut command, job) } else { None };
     let failed = |what: &str, error: std::io::Error| {
         Failure::new(FailureKind::Target, format!("{what} `{shown}`: {error}"))
     };
     let held = Held::start(command).map_err(|error| failed("cannot start", error))?;
+    if let Some(counted) = &counted {
+        counted.started().map_err(|error| failed("cannot prepare", error))?;
+    }
     let mut info = biopsy_target::list::process(held.pid())
         .map_err(|error| failed("cannot read what was started for", error))?;
     let name = shown.rsplit('/').next().unwrap_or(&shown).to_owned();
@@ -123,5 +137,13 @@ fn start(words: &[OsString], listens: bool, job: &Job) -> Result<Subject, Failur
     info.name.clone_from(&name);
     info.exe = shown;
     info.command_line = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok(Subject { target: Target { info, name }, held: Some(Waiting::Forked(held)), port })
+    Ok(Subject { target: Target { info, name }, held: Some(Waiting::Forked(held)), port, counted })
+}
+
+fn counted(command: &mut Command) -> Result<CountedProgram, Failure> {
+    CountedProgram::prepare(command).map_err(|error| {
+        let failure = Failure::from_error(FailureKind::Target, &error);
+        Failure::new(FailureKind::Target, format!("cannot count allocations: {failure}"))
+            .with_hint(Some("`--allocations` without `=full` takes samples of any program"))
+    })
 }

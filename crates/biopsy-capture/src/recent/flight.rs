@@ -66,6 +66,7 @@ impl Flight {
             wait_period: Some(WAIT_PERIOD),
             wakeups: false,
             allocations: Vec::new(),
+            counted: None,
             method: None,
             max_bytes: u64::MAX,
         };

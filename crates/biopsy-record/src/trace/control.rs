@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::masking::Masking;
 use biopsy_model::Pid;
 
+use super::allocations::CountedProgram;
 use super::attach::{Attempt, Method, Plan, attach};
 use super::commands::{Control, Cut, TraceSummary};
 use super::languages::Finder;
@@ -36,6 +37,8 @@ pub struct TraceOptions {
     pub method: Option<Method>,
     /// Watch who allocates native memory, of these of the processes.
     pub allocations: Vec<Pid>,
+    /// The first of the processes counts its allocations by itself.
+    pub counted: Option<CountedProgram>,
     /// Write the timeline up to this many bytes.
     pub max_bytes: u64,
 }
@@ -51,6 +54,7 @@ impl Default for TraceOptions {
             wakeups: true,
             method: None,
             allocations: Vec::new(),
+            counted: None,
             max_bytes: 4 << 30,
         }
     }
@@ -125,6 +129,9 @@ pub fn start(
     let watched: Vec<u32> = options.allocations.iter().map(|pid| pid.0).collect();
     if !watched.is_empty() {
         recorder.watch_allocations(&watched)?;
+    }
+    if let (Some(program), Some(pid)) = (&options.counted, options.pids.first()) {
+        recorder.count_allocations(program.clone(), *pid);
     }
     let (control, commands) = channel();
     let (finished, done) = channel();

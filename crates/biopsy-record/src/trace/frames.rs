@@ -214,6 +214,20 @@ impl Frames {
         self.intern(pid, kernel, end, sink)
     }
 
+    /// Interns a stack of return addresses alone, innermost first.
+    pub(crate) fn return_addresses(
+        &mut self,
+        pid: u32,
+        addresses: &[u64],
+        sink: &mut Sink,
+    ) -> io::Result<Option<StackHandle>> {
+        self.addresses.clear();
+        self.entered = None;
+        // The call is before the address that it returns to.
+        self.addresses.extend(addresses.iter().map(|address| Avma(address.saturating_sub(1))));
+        Ok(self.intern(pid, &[], StackEnd::Root, sink)?.0)
+    }
+
     /// Interns kernel frames only, or nothing.
     pub(crate) fn kernel_only(
         &mut self,

@@ -32,6 +32,7 @@ mod sleepers;
 mod slices;
 mod thread_times;
 
+pub use allocations::{CannotCount, CountedProgram};
 pub use attach::{Attempt, Method};
 pub use before::Before;
 pub use commands::{Control, Cut, TraceSummary};

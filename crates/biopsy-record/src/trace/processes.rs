@@ -244,6 +244,11 @@ impl Processes {
     }
 
     /// A thread ended. Returns true when it was the last one of its process.
+    /// Whether no other thread of the process is there.
+    pub(crate) fn is_last(&self, pid: u32, tid: u32) -> bool {
+        !self.threads.iter().any(|(other, of)| *of == pid && *other != tid)
+    }
+
     pub(crate) fn thread_ended(
         &mut self,
         pid: u32,

@@ -10,14 +10,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use biopsy_model::loss::LossKind;
 use biopsy_model::stack::{Frame, FrameHandle};
 use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceSettings};
-use biopsy_model::{MonoNanos, Nanos};
+use biopsy_model::{MonoNanos, Nanos, Pid};
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
 use rustc_hash::FxHashMap;
 
 use crate::favour;
 
-use super::allocations::Allocations;
+use super::allocations::{Allocations, Counted, CountedProgram};
 use super::attach::{Attached, Method, Plan, with_causes};
 use super::before::Before;
 use super::commands::{Control, Cut, TraceSummary};
@@ -55,6 +55,8 @@ pub(super) struct Recorder {
     interpreters: Finder,
     /// Where they are asked for, and can be seen.
     allocations: Option<Allocations>,
+    /// What a program counts that was started for it.
+    counted: Option<Counted>,
     /// New frames that are no managed code, until they are asked for.
     native: Vec<(FrameHandle, Frame)>,
     wait_period: Option<u64>,
@@ -141,6 +143,7 @@ impl Recorder {
             managed,
             interpreters,
             allocations: None,
+            counted: None,
             native: Vec::new(),
             wait_period,
             max_bytes,
@@ -180,6 +183,17 @@ impl Recorder {
                 self.state.sink.warn("allocations.not-watched", message, None)
             }
         }
+    }
+
+    /// The program counts its allocations.
+    pub(super) fn count_allocations(&mut self, program: CountedProgram, pid: Pid) {
+        self.counted = Some(Counted::new(program, pid));
+    }
+
+    fn read_counted(&mut self) {
+        let Self { counted: Some(counted), state, .. } = self else { return };
+        let result = counted.read(&mut state.frames, &mut state.sink);
+        state.keep(result);
     }
 
     /// What is due of the watch over allocations.
@@ -293,10 +307,13 @@ impl Recorder {
     }
 
     fn read_side_band(&mut self) {
-        let Self { attached, state, switches, off_cpu, .. } = self;
+        let Self { attached, state, switches, off_cpu, counted, .. } = self;
         let mut records = Vec::new();
         attached.read_rings(&mut records);
         for record in records {
+            if let Some(counted) = counted {
+                state.before_the_end(&record, counted);
+            }
             state.perf_record(record, switches, off_cpu);
         }
         for tid in std::mem::take(&mut state.ended) {
@@ -386,6 +403,7 @@ impl Recorder {
     }
 
     fn each_second(&mut self, now: u64) {
+        self.read_counted();
         self.note_losses(now);
         self.adapt_threshold(now, false);
         if self.state.skipped > 0 {

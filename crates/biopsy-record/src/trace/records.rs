@@ -10,7 +10,7 @@ use biopsy_runtimes::python::RawStack;
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
 use rustc_hash::FxHashMap;
 
-use super::allocations::Allocations;
+use super::allocations::{Allocations, Counted};
 use super::frames::{Beside, Frames};
 use super::kernel::KernelRecord;
 use super::maps::MapsEntry;
@@ -159,6 +159,28 @@ impl State {
             }
             Err(error) => self.keep(Err(error)),
         }
+    }
+
+    /// The last moment at which it is known what lies where in a process that has ended, or executed another program.
+    pub(super) fn before_the_end(&mut self, record: &PerfRecord, counted: &mut Counted) {
+        let is_exec = match *record {
+            PerfRecord::Name { pid, exec: true, .. } if counted.is_of(pid) => {
+                if !counted.executes_another() {
+                    return;
+                }
+                true
+            }
+            PerfRecord::Exit { pid, tid, .. }
+                if counted.is_of(pid) && self.frames.processes.is_last(pid, tid) =>
+            {
+                false
+            }
+            _ => return,
+        };
+        let result = counted
+            .read(&mut self.frames, &mut self.sink)
+            .and_then(|()| counted.end(is_exec, &mut self.sink));
+        self.keep(result);
     }
 
     pub(super) fn perf_record(

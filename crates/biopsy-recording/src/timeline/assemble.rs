@@ -96,6 +96,14 @@ impl Assembler {
             }
             TimelineEvent::Release(release) => self.timeline.releases.push(release),
             TimelineEvent::AllocationWatch(watch) => self.timeline.allocation_watches.push(watch),
+            TimelineEvent::AllocationCount(mut count) => {
+                let said = count.stack;
+                count.stack = self.checked(said);
+                // Without its stack it would stand for the whole process.
+                if count.stack == said {
+                    self.timeline.allocation_counts.push(count);
+                }
+            }
             TimelineEvent::Loss(loss) => self.timeline.losses.push(loss),
             TimelineEvent::Mark { time, label } => self.timeline.marks.push((time, label)),
             TimelineEvent::Warning(warning) => self.warnings.push(warning),
@@ -134,6 +142,7 @@ impl Assembler {
         timeline.allocations.sort_by_key(|allocation| allocation.time);
         timeline.releases.sort_by_key(|release| release.time);
         timeline.allocation_watches.sort_by_key(|watch| watch.from);
+        timeline.allocation_counts.sort_by_key(|count| count.time);
         timeline.threads.sort_by_key(|life| life.start);
         timeline.losses.sort_by_key(|loss| loss.from);
         timeline.marks.sort_by_key(|mark| mark.0);
@@ -203,6 +212,7 @@ pub(super) fn time_of(event: &TimelineEvent) -> Option<(MonoNanos, MonoNanos)> {
         TimelineEvent::Allocation(allocation) => (allocation.time, allocation.time),
         TimelineEvent::Release(release) => (release.time, release.time),
         TimelineEvent::AllocationWatch(watch) => (watch.from, watch.to),
+        TimelineEvent::AllocationCount(count) => (count.time, count.time),
         TimelineEvent::Loss(loss) => (loss.from, loss.to),
         TimelineEvent::ThreadStart { time, .. }
         | TimelineEvent::ThreadName { time, .. }

@@ -7,7 +7,8 @@ use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function};
 use biopsy_model::timeline::{
-    Allocation, AllocationWatch, Release, Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample,
+    Allocation, AllocationCount, AllocationWatch, Release, Sample, StateSlice, TimelineEvent, TraceSettings,
+    Wait, WaitSample,
 };
 use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, Tid};
 
@@ -155,6 +156,7 @@ impl<'a> Decoder<'a> {
                 address: Avma(body.cursor.varint("address")?),
             }),
             tags::ALLOCATION_WATCH => allocation_watch(&mut body)?,
+            tags::ALLOCATION_COUNT => allocation_count(&mut body)?,
             _ => return Ok(Decoded::Unknown),
         };
         Ok(Decoded::Event(event))
@@ -271,6 +273,20 @@ fn allocation_watch(body: &mut Body<'_>) -> Result<TimelineEvent, ReadError> {
         calls: body.cursor.varint("calls")?,
         bytes: body.cursor.varint("bytes")?,
         interval: body.cursor.varint("interval")?,
+    }))
+}
+
+fn allocation_count(body: &mut Body<'_>) -> Result<TimelineEvent, ReadError> {
+    Ok(TimelineEvent::AllocationCount(AllocationCount {
+        time: body.whole_time()?,
+        pid: body.pid("pid")?,
+        stack: body.optional_u32("stack")?.map(StackHandle),
+        calls: body.cursor.varint("calls")?,
+        bytes: body.cursor.varint("bytes")?,
+        released: body.cursor.varint("released")?,
+        released_bytes: body.cursor.varint("released bytes")?,
+        temporary: body.cursor.varint("temporary")?,
+        peak: body.cursor.varint("peak")?,
     }))
 }
 

@@ -6,7 +6,8 @@ use biopsy_model::loss::{Loss, Warning};
 use biopsy_model::module::Module;
 use biopsy_model::symbol::FrameSymbols;
 use biopsy_model::timeline::{
-    Allocation, AllocationWatch, Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample,
+    Allocation, AllocationCount, AllocationWatch, Sample, StateSlice, TimelineEvent, TraceSettings, Wait,
+    WaitSample,
 };
 
 use super::chunk::Definitions;
@@ -53,6 +54,7 @@ impl Encoder {
                 tags::RELEASE
             }
             TimelineEvent::AllocationWatch(watch) => self.allocation_watch(watch),
+            TimelineEvent::AllocationCount(count) => self.allocation_count(count),
             TimelineEvent::Frame(frame) => {
                 self.defined.frames = self.defined.frames.saturating_add(1);
                 self.body.push(tags::encode_space(frame.space));
@@ -235,6 +237,19 @@ impl Encoder {
         put_varint(&mut self.body, watch.bytes);
         put_varint(&mut self.body, watch.interval);
         tags::ALLOCATION_WATCH
+    }
+
+    fn allocation_count(&mut self, count: &AllocationCount) -> u64 {
+        put_varint(&mut self.body, count.time.0);
+        put_varint(&mut self.body, count.pid.0.into());
+        self.optional(count.stack.map(|stack| stack.0.into()));
+        put_varint(&mut self.body, count.calls);
+        put_varint(&mut self.body, count.bytes);
+        put_varint(&mut self.body, count.released);
+        put_varint(&mut self.body, count.released_bytes);
+        put_varint(&mut self.body, count.temporary);
+        put_varint(&mut self.body, count.peak);
+        tags::ALLOCATION_COUNT
     }
 
     fn module(&mut self, module: &Module) -> u64 {

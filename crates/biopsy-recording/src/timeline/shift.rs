@@ -38,6 +38,7 @@ impl Shift {
             TimelineEvent::Wait(wait) => stack(&mut wait.stack),
             TimelineEvent::WaitSample(look) => stack(&mut look.stack),
             TimelineEvent::Allocation(allocation) => stack(&mut allocation.stack),
+            TimelineEvent::AllocationCount(count) => stack(&mut count.stack),
             TimelineEvent::Module(_)
             | TimelineEvent::States(_)
             | TimelineEvent::Release(_)
@@ -98,6 +99,7 @@ pub(super) fn part_of(event: &TimelineEvent) -> Part {
         | TimelineEvent::States(_)
         | TimelineEvent::Allocation(_)
         | TimelineEvent::Release(_)
+        | TimelineEvent::AllocationCount(_)
         | TimelineEvent::AllocationWatch(_)
         | TimelineEvent::Loss(_)
         | TimelineEvent::Mark { .. } => Part::Moment(time_of(event).map_or(MonoNanos(0), |(_, last)| last)),

@@ -30,6 +30,7 @@ pub(super) const WARNING: u64 = 18;
 pub(super) const ALLOCATION: u64 = 19;
 pub(super) const RELEASE: u64 = 20;
 pub(super) const ALLOCATION_WATCH: u64 = 21;
+pub(super) const ALLOCATION_COUNT: u64 = 22;
 
 /// The first byte of an event: three bits of tag, five of length. All bits set say "the number follows".
 pub(super) const TAG_SHIFT: u32 = 5;

@@ -32,6 +32,7 @@ pub fn each_text(event: &mut TimelineEvent, mut text: impl FnMut(&mut String)) {
         | TimelineEvent::Allocation(_)
         | TimelineEvent::Release(_)
         | TimelineEvent::AllocationWatch(_)
+        | TimelineEvent::AllocationCount(_)
         | TimelineEvent::Loss(_) => {}
     }
 }

@@ -1,7 +1,8 @@
 //! Who allocates native memory.
 
 use super::assembly::{Assembly, finite};
-use crate::schema::{AllocationSite, Allocations};
+use crate::schema::{AllocationSite, Allocations, LiveBytes};
+use biopsy_model::MonoNanos;
 
 impl Assembly<'_> {
     pub(super) fn allocations(&self) -> Option<Allocations> {
@@ -16,7 +17,15 @@ impl Assembly<'_> {
                 kept_bytes: site.kept,
                 samples: site.samples,
                 kept_samples: site.kept_samples,
+                temporary_calls: site.temporary,
+                peak_bytes: site.peak,
             }
+        };
+        let end = summary.live.last().map(|(time, _)| *time);
+        // The last look is at the end of what was watched.
+        let live = |&(time, bytes): &(MonoNanos, u64)| LiveBytes {
+            seconds: finite(summary.seconds - end.map_or(0.0, |end| end.since(time).as_secs_f64())),
+            bytes,
         };
         Some(Allocations {
             seconds: finite(summary.seconds),
@@ -26,6 +35,10 @@ impl Assembly<'_> {
             samples: summary.samples,
             allocated_bytes: summary.allocated,
             kept_bytes: summary.kept,
+            exact: summary.exact,
+            temporary_calls: summary.temporary,
+            peak_bytes: summary.peak,
+            live: summary.live.iter().map(live).collect(),
             sites: summary.sites.iter().map(site).collect(),
         })
     }

@@ -11,7 +11,8 @@ use crate::when;
 use biopsy_model::capture::Capture;
 use biopsy_model::module::{ModuleHandle, ModuleKind};
 use biopsy_model::stack::{FrameHandle, StackHandle};
-use biopsy_model::timeline::Timeline;
+use biopsy_model::timeline::{AllocationCount, Timeline};
+use biopsy_model::{Pid, Tid};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message as _;
@@ -55,7 +56,11 @@ impl<'a> Builder<'a> {
 
     /// Of each stack; those of allocations only where these were watched.
     fn values(&self) -> usize {
-        if self.timeline.allocation_watches.is_empty() { VALUES - 2 } else { VALUES }
+        if self.timeline.allocation_watches.is_empty() && self.timeline.allocation_counts.is_empty() {
+            VALUES - 2
+        } else {
+            VALUES
+        }
     }
 
     fn build(mut self, capture: &Capture) -> Profile {
@@ -135,6 +140,11 @@ impl<'a> Builder<'a> {
         for (allocation, kept) in self.timeline.allocations_kept() {
             let (bytes, thread) = (allocation.weight, threads.at(allocation.tid, allocation.time));
             add(thread, allocation.stack, [0, 0, 0, bytes, if kept { bytes } else { 0 }]);
+        }
+        for count in last_counts(self.timeline) {
+            let (first_thread, bytes) = (threads.at(Tid(count.pid.0), count.time), count.bytes);
+            let kept = bytes.saturating_sub(count.released_bytes);
+            add(first_thread, count.stack, [0, 0, 0, bytes, kept]);
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_unstable_by_key(|((thread, stack), _)| (*thread, stack.map(|stack| stack.0)));
@@ -229,4 +239,14 @@ impl Strings {
 
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Of each stack whose allocations were counted, the last count, which is of all before.
+fn last_counts(timeline: &Timeline) -> Vec<AllocationCount> {
+    let mut last: FxHashMap<(Pid, StackHandle), AllocationCount> = FxHashMap::default();
+    let of_stacks = timeline.allocation_counts.iter().filter_map(|count| Some((count.stack?, count)));
+    for (stack, count) in of_stacks {
+        last.insert((count.pid, stack), *count);
+    }
+    last.into_values().collect()
 }

@@ -125,7 +125,8 @@ impl Threads {
         let waits = timeline.waits.iter().map(|wait| (wait.tid, wait.start));
         let events = samples.chain(looks).chain(waits).map(|(tid, time)| (tid, time, home));
         let allocations = timeline.allocations.iter().map(|one| (one.tid, one.time, one.pid));
-        for (tid, time, pid) in events.chain(allocations) {
+        let counts = timeline.allocation_counts.iter().map(|one| (Tid(one.pid.0), one.time, one.pid));
+        for (tid, time, pid) in events.chain(allocations).chain(counts) {
             if !threads.lives.contains_key(&tid) {
                 threads.add(Thread { tid, pid, name: format!("thread {tid}"), start: time, end: None });
             }

@@ -10,6 +10,9 @@ use biopsy_analyze::{AllocationSummary, Analysis};
 pub(super) fn write(text: &mut String, analysis: &Analysis) {
     let Some(summary) = &analysis.allocations else { return };
     let _ = writeln!(text, "\n## Allocations\n\n{}\n", in_words(summary));
+    if summary.exact {
+        return exact(text, analysis, summary);
+    }
     text.push_str("| Allocated in | bytes | not given back | samples |\n| --- | ---: | ---: | ---: |\n");
     for site in summary.sites.iter().take(ROWS) {
         let name = analysis.function(site.place).map_or("?", |row| row.name.as_str());
@@ -24,8 +27,40 @@ pub(super) fn write(text: &mut String, analysis: &Analysis) {
     }
 }
 
+/// Places of which each allocation was counted.
+fn exact(text: &mut String, analysis: &Analysis, summary: &AllocationSummary) {
+    text.push_str(
+        "| Allocated in | bytes | calls | temporary | at most at one time | left at the end | calls left |\n",
+    );
+    text.push_str("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    for site in summary.sites.iter().take(ROWS) {
+        let name = analysis.function(site.place).map_or("?", |row| row.name.as_str());
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            code(name),
+            bytes(to_f64(site.allocated)),
+            count(site.samples),
+            share(to_f64(site.temporary) / to_f64(site.samples.max(1))),
+            bytes(to_f64(site.peak)),
+            bytes(to_f64(site.kept)),
+            count(site.kept_samples)
+        );
+    }
+}
+
 /// What was seen, in a sentence.
 pub(crate) fn in_words(summary: &AllocationSummary) -> String {
+    if summary.exact {
+        return format!(
+            "{} allocated by {} calls, each counted from the start of the program ({} of them temporary); at most {} at one time, {} left at the end",
+            bytes(to_f64(summary.allocated)),
+            count(summary.calls),
+            share(to_f64(summary.temporary) / to_f64(summary.calls.max(1))),
+            bytes(to_f64(summary.peak)),
+            bytes(to_f64(summary.kept))
+        );
+    }
     let all = format!(
         "{} allocated, {} of it not given back",
         bytes(to_f64(summary.allocated)),

@@ -20,6 +20,14 @@ pub struct Allocations {
     pub allocated_bytes: u64,
     /// Of these, not given back, as far as that was seen.
     pub kept_bytes: u64,
+    /// Each was counted from the start of the program (`--allocations=full`): nothing is estimated, and `samples` are calls.
+    pub exact: bool,
+    /// Where each was counted: those given back before the same thread allocated anything else.
+    pub temporary_calls: u64,
+    /// Where each was counted: the most bytes that were there at one time.
+    pub peak_bytes: u64,
+    /// Where each was counted: bytes that were there, over time.
+    pub live: Vec<LiveBytes>,
     /// By place, what is kept most first.
     pub sites: Vec<AllocationSite>,
 }
@@ -42,4 +50,18 @@ pub struct AllocationSite {
     pub samples: u64,
     /// Samples that were not given back.
     pub kept_samples: u64,
+    /// Where each was counted: those given back before the same thread allocated anything else.
+    pub temporary_calls: u64,
+    /// Where each was counted: the most bytes that were there at one time, of its stack with most.
+    pub peak_bytes: u64,
+}
+
+/// What was there at a moment.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LiveBytes {
+    /// Seconds since the beginning of the recording.
+    pub seconds: f64,
+    /// Bytes.
+    pub bytes: u64,
 }

@@ -70,6 +70,18 @@ fn allocations(page: &mut Page, analysis: &Analysis) {
     page.line("allocations", "2", &crate::markdown::allocations::in_words(summary));
     for site in summary.sites.iter().take(PLACES) {
         let name = analysis.function(site.place).map_or("?", |row| row.name.as_str());
+        if summary.exact {
+            let body = format!(
+                "{}: {} allocated by {} calls, {} left at the end ({} calls)",
+                short(name),
+                bytes(to_f64(site.allocated)),
+                count(site.samples),
+                bytes(to_f64(site.kept)),
+                count(site.kept_samples)
+            );
+            page.line("", "2", &body);
+            continue;
+        }
         let body = format!(
             "{}: {} allocated, {} not given back",
             short(name),

@@ -1,6 +1,7 @@
 //! End to end: the program captures sick programs with a known cause, names the cause, and the patient lives.
 
 mod allocations;
+mod allocations_full;
 mod bad_days;
 mod bad_files;
 mod dump;

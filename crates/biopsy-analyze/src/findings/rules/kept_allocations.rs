@@ -22,7 +22,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let site = summary.sites.first()?;
     let (kept, minutes) = (site.kept as f64, summary.seconds / 60.0);
     let (of_all, stays) = (kept / summary.kept.max(1) as f64, kept / site.allocated.max(1) as f64);
-    if site.kept_samples < SAMPLES
+    // What was counted is no chance, however few they are.
+    if site.kept_samples < SAMPLES && !summary.exact
         || kept < LEAST
         || kept < LEAST * minutes
         || of_all < ONE_PLACE
@@ -39,11 +40,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .find(|trend| trend.growing && trend.table == "processes" && trend.column.starts_with("memory"))
         .filter(|trend| !trend.rests(scene.capture));
     let text = format!(
-        "{} were allocated there and {} of them, {}, not given back ({} samples); in all {} were allocated and {} not given back",
+        "{} were allocated there and {} of them, {}, not given back ({} {}); in all {} were allocated and {} not given back",
         bytes(site.allocated as f64),
         percent(stays),
         bytes(kept),
         number(site.samples as f64),
+        if summary.exact { "calls, each counted" } else { "samples" },
         bytes(summary.allocated as f64),
         bytes(summary.kept as f64)
     );

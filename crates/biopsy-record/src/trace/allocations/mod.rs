@@ -6,6 +6,7 @@
 //! allocation had time to be released.
 
 mod functions;
+mod launched;
 mod price;
 mod probes;
 
@@ -20,6 +21,8 @@ use biopsy_target::identity::ticks_per_second;
 use super::kernel::allocations::{AllocationCounts, AllocationPrograms};
 use crate::metrics::parse::parse_stat;
 use functions::Function;
+pub(super) use launched::Counted;
+pub use launched::{CannotCount, CountedProgram};
 use probes::Probes;
 
 /// Part of the target's own processor time that probes may take: a twenty-fifth. Not of the machine's: a target that waits for its turn has

@@ -27,6 +27,10 @@ impl Recorder {
         if let Some(watch) = self.allocations.as_mut().and_then(|all| all.finish(monotonic_nanos())) {
             self.state.push(&TimelineEvent::AllocationWatch(watch));
         }
+        self.read_counted();
+        if let Some(counted) = &mut self.counted {
+            counted.stop();
+        }
         self.attached.stop();
         if cut_short.is_none() {
             self.last_reading();

@@ -6,8 +6,8 @@ use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{
-    Allocation, AllocationWatch, Release, Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample,
-    WaitState,
+    Allocation, AllocationCount, AllocationWatch, Release, Sample, StateSlice, TimelineEvent, TraceSettings,
+    Wait, WaitSample, WaitState,
 };
 use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Nanos, Pid, Tid};
 use proptest::prelude::*;
@@ -259,6 +259,21 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
                     calls,
                     bytes,
                     interval,
+                })
+            }
+        ),
+        (time(), any::<u32>(), proptest::option::of(any::<u32>()), any::<[u64; 6]>()).prop_map(
+            |(time, pid, stack, [calls, bytes, released, released_bytes, temporary, peak])| {
+                TimelineEvent::AllocationCount(AllocationCount {
+                    time,
+                    pid: Pid(pid),
+                    stack: stack.map(StackHandle),
+                    calls,
+                    bytes,
+                    released,
+                    released_bytes,
+                    temporary,
+                    peak,
                 })
             }
         ),
