@@ -164,6 +164,13 @@ impl Completeness {
             by_name.iter().take(5).map(|&(name, count)| (name.to_owned(), share(count, all))).collect();
     }
 
+    /// Share of the time in which context switches were not watched on purpose, where that is worth a word.
+    fn unwatched_share(&self) -> Option<f64> {
+        let loss = self.losses.iter().find(|loss| loss.kind == LossKind::Switches)?;
+        let share = loss.time.as_secs_f64() / self.seconds;
+        Some(share.min(1.0)).filter(|share| *share >= 0.005)
+    }
+
     fn add_undetermined(&mut self, capture: &Capture) {
         for look in &capture.looks {
             let of = |text: &String| format!("in the memory of process {}: {text}", look.pid);
@@ -204,6 +211,13 @@ impl Completeness {
             let ms = milliseconds(settings.wait_threshold);
             self.undetermined
                 .push(format!("single waits shorter than {ms} ms: only their sums were recorded"));
+        }
+        if let Some(share) = self.unwatched_share() {
+            self.undetermined.push(format!(
+                "single waits of less than some tenths of a second in {:.0} % of the time: context switches were watched in turns there, because there \
+                 were so many that watching all would have slowed the process down; times and counts of threads are whole",
+                share * 100.0
+            ));
         }
         if settings.sampling_event == SamplingEvent::CpuClock {
             self.undetermined.push(

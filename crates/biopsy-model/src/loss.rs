@@ -21,6 +21,17 @@ pub enum LossKind {
     Disk,
     /// Sampled allocations of native code, or their releases.
     Allocations,
+    /// Context switches that nobody watched, on purpose, because they are many: what threads used is counted, of their waits only those are
+    /// told that reach over two looks at the threads.
+    Switches,
+}
+
+impl LossKind {
+    /// It was left out on purpose, and nothing has gone wrong.
+    #[must_use]
+    pub fn is_meant(self) -> bool {
+        self == Self::Switches
+    }
 }
 
 /// An interval in which `count` things of a kind were lost.

@@ -58,6 +58,7 @@ pub(crate) fn loss(kind: LossKind) -> &'static str {
         LossKind::Metrics => "metrics",
         LossKind::Disk => "disk",
         LossKind::Allocations => "allocations",
+        LossKind::Switches => "switches",
     }
 }
 
@@ -72,6 +73,7 @@ pub(crate) fn loss_for_people(kind: LossKind) -> &'static str {
         LossKind::Metrics => "metric readings",
         LossKind::Disk => "events (disk full or size limit)",
         LossKind::Allocations => "sampled allocations",
+        LossKind::Switches => "context switches (watched in turns, because they were many)",
     }
 }
 

@@ -262,6 +262,33 @@ fn what_was_lost_is_a_share_of_what_there_was() {
     assert_eq!(losses(&made.timeline)[0].share, Some(0.0), "of nothing there is no part");
 }
 
+#[test]
+fn switches_that_nobody_watched_are_told_by_their_share_of_the_time() {
+    // The ends of what was not watched, in thousandths of ten seconds.
+    for (gaps, told) in [
+        (&[(0, 4_000), (5_000, 9_000)][..], Some("80 %")),
+        // Overlaps count once.
+        (&[(0, 4_000), (2_000, 6_000)], Some("60 %")),
+        (&[(0, 50)], Some("1 %")),
+        (&[(0, 49)], None),
+        (&[], None),
+    ] {
+        let mut made = Made::default();
+        made.timeline.settings.wait_threshold = Nanos(10_000_000);
+        let milli = 1_000_000;
+        made.timeline.span = Some((MonoNanos(0), MonoNanos(10_000 * milli)));
+        made.timeline.losses =
+            gaps.iter().map(|&(from, to)| loss(LossKind::Switches, from * milli, to * milli, 0)).collect();
+        let found = of(&capture(Some(made.timeline)));
+        let lines: Vec<_> =
+            found.undetermined.iter().filter(|text| text.contains("watched in turns")).collect();
+        assert_eq!(lines.len(), usize::from(told.is_some()), "{lines:?}");
+        assert!(told.is_none_or(|share| lines[0].contains(&format!("in {share} of the time"))), "{lines:?}");
+        let total = found.losses.iter().find(|row| row.kind == LossKind::Switches);
+        assert!(total.is_none_or(|row| row.count == 0 && row.share.is_none()));
+    }
+}
+
 proptest! {
     #[test]
     fn the_time_of_losses_counts_each_nanosecond_once(

@@ -301,6 +301,18 @@ fn the_most_frequent_errors_of_the_logs_are_told() {
 }
 
 #[test]
+fn what_was_left_out_on_purpose_is_no_finding() {
+    let mut build = server();
+    build
+        .machine(0.3)
+        .cpu(PID, 0.5, &["server!main", "server!work"])
+        .wait(PID, Waiting { share: 0.4, ..IDLE });
+    let (from, to) = (build.at(0.1), build.at(0.9));
+    build.timeline.losses.push(Loss { kind: LossKind::Switches, count: 0, from, to, pid: None, tid: None });
+    absent(&analyze(&build.done()), FindingId::RecordingIncomplete);
+}
+
+#[test]
 fn of_what_was_lost_each_kind_is_told_in_words() {
     for (kind, words) in [
         (LossKind::Samples, "CPU samples were lost"),

@@ -101,7 +101,7 @@ fn summary(recent: &Recent) -> TraceSummary {
         }
         TimelineEvent::Wait(_) => summary.waits += 1,
         TimelineEvent::WaitSample(look) => summary.wait_stacks += u64::from(look.stack.is_some()),
-        TimelineEvent::Loss(loss) => summary.lost += loss.count.max(1),
+        TimelineEvent::Loss(loss) if !loss.kind.is_meant() => summary.lost += loss.count.max(1),
         TimelineEvent::Frame(_) => summary.frames.0 += 1,
         TimelineEvent::Symbols(_) => summary.frames.1 += 1,
         _ => {}

@@ -219,6 +219,18 @@ impl OffCpuSampler {
         self.by_thread.get(&tid).filter(|look| look.sequence == sequence)?.stack
     }
 
+    /// The stack of a wait between two moments, if a look fell into it.
+    pub(crate) fn stack_within(&self, tid: u32, start: u64, end: u64) -> Option<StackHandle> {
+        self.by_thread.get(&tid).filter(|look| (start..=end).contains(&look.last))?.stack
+    }
+
+    /// Threads are seen by other means from here on: looks that go on begin anew.
+    pub(crate) fn begin_anew(&mut self, sink: &mut Sink) -> io::Result<()> {
+        let result = self.finish(sink);
+        self.by_thread.clear();
+        result
+    }
+
     /// Writes everything that is open.
     pub(crate) fn finish(&mut self, sink: &mut Sink) -> io::Result<()> {
         for (tid, look) in &mut self.by_thread {

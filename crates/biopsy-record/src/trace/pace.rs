@@ -18,6 +18,8 @@ pub(crate) struct Pace {
     pub(super) debug_bytes: u64,
     /// The ring buffer of the kernel part is so many times smaller than usual.
     ring_part: u32,
+    /// Switches are watched in turns where they are many.
+    pub(super) takes_turns: bool,
 }
 
 impl Pace {
@@ -27,6 +29,7 @@ impl Pace {
         slice_nanos: 100_000_000,
         debug_bytes: 48 << 20,
         ring_part: 1,
+        takes_turns: false,
     };
     /// Of one that goes on for days, in little memory: ten samples of 60 KB at most come from two processors in a round.
     pub(super) const CALM: Self = Self {
@@ -34,6 +37,7 @@ impl Pace {
         slice_nanos: 1_000_000_000,
         debug_bytes: 8 << 20,
         ring_part: 4,
+        takes_turns: true,
     };
 
     /// Time between two rounds, with or without a part in the kernel.

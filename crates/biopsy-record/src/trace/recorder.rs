@@ -2,6 +2,7 @@
 
 mod end;
 mod naming;
+mod watching;
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use biopsy_model::loss::LossKind;
 use biopsy_model::stack::{Frame, FrameHandle};
-use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceSettings};
+use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceSettings, Wait};
 use biopsy_model::{MonoNanos, Nanos, Pid};
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
@@ -34,6 +35,7 @@ use super::sink::Sink;
 use super::sleepers::{FromProc, sleeping_thread};
 use super::slices::Slices;
 use super::thread_times::SwitchTimes;
+use super::turns::{Turns, Used};
 
 const SECOND: u64 = 1_000_000_000;
 /// Above this share of a full ring buffer, stacks are not unwound but counted.
@@ -70,6 +72,10 @@ pub(super) struct Recorder {
     /// When the threshold was looked at, with the waits written and lost by then.
     waits_before: (u64, u64),
     all_exited: bool,
+    /// Where switches may be watched in turns.
+    turns: Option<Turns>,
+    /// Since when they are not watched.
+    unwatched_since: Option<u64>,
 }
 
 impl Recorder {
@@ -128,6 +134,7 @@ impl Recorder {
             skipped: 0,
             ended: Vec::new(),
             language: FxHashMap::default(),
+            long_waits: None,
             error: None,
         };
         let next_slice = now + plan.pace.slice_nanos;
@@ -154,7 +161,10 @@ impl Recorder {
             last_stats: (now, KernelStats::default()),
             waits_before: (now, 0),
             all_exited: false,
+            turns: None,
+            unwatched_since: None,
         };
+        recorder.may_take_turns(now);
         let found = recorder.interpreters.found_first();
         recorder.set_languages(found);
         for pid in recorder.plan.pids.clone() {
@@ -249,6 +259,7 @@ impl Recorder {
                     // Times up to now, too.
                     self.next_slice = self.next_slice.min(monotonic_nanos());
                     self.round();
+                    self.note_unwatched_so_far();
                     self.name_frames(true);
                     if let Ok(Some((bytes, end))) = self.state.sink.cut() {
                         let _ = answer.send(Cut { bytes, end });
@@ -296,6 +307,7 @@ impl Recorder {
         if self.wait_period.is_some() && now >= self.next_look || now >= self.next_slice {
             self.visit_threads(now);
         }
+        self.take_turn(now);
         if now >= self.next_second {
             self.next_second = now + SECOND;
             self.each_second(now);
@@ -339,6 +351,9 @@ impl Recorder {
         self.switches.forget(tid);
         self.slices.forget(tid);
         self.state.frames.forget(tid);
+        if let Some(long_waits) = &mut self.state.long_waits {
+            long_waits.forget(tid);
+        }
         let result = self.off_cpu.forget(tid, &mut self.state.sink);
         self.state.keep(result);
     }
@@ -355,17 +370,26 @@ impl Recorder {
     fn visit_threads(&mut self, now: u64) {
         let slice = now >= self.next_slice;
         let look = self.wait_period.is_some() && now >= self.next_look;
-        let Self { attached, state, switches, off_cpu, slices, .. } = self;
-        let State { frames, sink, error, .. } = state;
+        let Self { attached, state, switches, off_cpu, slices, plan, .. } = self;
+        let State { frames, sink, error, long_waits, .. } = state;
         if look {
             off_cpu.begin(now);
         }
+        let mut used = Used::default();
         let mut result = Ok(());
         let mut visit = |tid: u32, times: ThreadTimes| {
             if result.is_err() || !frames.processes.contains(times.tgid) {
                 return;
             }
-            if slice {
+            used.add(&times);
+            if let Some(long_waits) = long_waits {
+                let ended = long_waits.note(tid, &times, now, plan.wait_threshold).map(|wait| {
+                    let stack = off_cpu.stack_within(tid, wait.start.0, wait.end.0);
+                    TimelineEvent::Wait(Wait { stack, ..wait })
+                });
+                result = ended.map_or(Ok(()), |wait| sink.push(&wait));
+            }
+            if slice && result.is_ok() {
                 result = slices.update(tid, &times, now, false, sink);
             }
             if look && result.is_ok() {
@@ -391,6 +415,9 @@ impl Recorder {
         }
         if look {
             self.next_look = now + self.wait_period.unwrap_or(SECOND);
+        }
+        if let (true, Some(turns)) = (slice, &mut self.turns) {
+            turns.read(now, used);
         }
         if slice {
             self.next_slice = now + self.plan.pace.slice_nanos;

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use super::allocations::{Allocations, Counted};
 use super::frames::{Beside, Frames};
 use super::kernel::KernelRecord;
+use super::long_waits::LongWaits;
 use super::maps::MapsEntry;
 use super::off_cpu::OffCpuSampler;
 use super::perf_records::{PerfRecord, PerfSample};
@@ -30,6 +31,8 @@ pub(super) struct State {
     pub(super) ended: Vec<u32>,
     /// By CPU: frames of a language that belong to the sample that follows, with its thread.
     pub(super) language: FxHashMap<u32, (u32, RawStack)>,
+    /// While switches are watched in turns.
+    pub(super) long_waits: Option<LongWaits>,
     pub(super) error: Option<io::Error>,
 }
 
@@ -130,7 +133,14 @@ impl State {
                 self.push(&TimelineEvent::Release(Release { time, pid, address }));
             }
             KernelRecord::Wait { tid, start, end, wakened, state, syscall, sequence } => {
-                let stack = off_cpu.stack_of(tid, sequence);
+                // In turns, looks know waits by another sequence than the programs.
+                let stack = match &mut self.long_waits {
+                    Some(long) => {
+                        long.forget(tid);
+                        off_cpu.stack_within(tid, start, end)
+                    }
+                    None => off_cpu.stack_of(tid, sequence),
+                };
                 self.push(&TimelineEvent::Wait(Wait {
                     tid: Tid(tid),
                     start: MonoNanos(start),

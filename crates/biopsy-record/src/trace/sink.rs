@@ -102,7 +102,7 @@ impl Sink {
             TimelineEvent::Wait(_) => {
                 self.progress.waits.fetch_add(1, Relaxed);
             }
-            TimelineEvent::Loss(loss) => {
+            TimelineEvent::Loss(loss) if !loss.kind.is_meant() => {
                 self.progress.lost.fetch_add(loss.count.max(1), Relaxed);
             }
             TimelineEvent::Frame(_) => {

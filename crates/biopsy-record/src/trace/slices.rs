@@ -100,6 +100,16 @@ impl Slices {
         sink.push(&TimelineEvent::States(slice))
     }
 
+    /// Its times count from here on.
+    pub(crate) fn begin_at(&mut self, tid: u32, times: &ThreadTimes, now: u64) {
+        self.written.insert(tid, Totals::of(times, now));
+    }
+
+    /// Times are those of another source from here on.
+    pub(crate) fn clear(&mut self) {
+        self.written.clear();
+    }
+
     pub(crate) fn forget(&mut self, tid: u32) {
         self.written.remove(&tid);
     }

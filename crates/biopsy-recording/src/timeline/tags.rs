@@ -72,5 +72,5 @@ codes!(encode_source, decode_source, SymbolSource, unknown = Imported, {
     6 = RuntimeMemory, 7 = RuntimeEvents, 8 = FunctionStart,
 });
 codes!(encode_loss, decode_loss, LossKind, unknown = SideBand, {
-    0 = SideBand, 1 = Samples, 2 = Waits, 3 = Throttled, 4 = StacksSkipped, 5 = Metrics, 6 = Disk, 7 = Allocations,
+    0 = SideBand, 1 = Samples, 2 = Waits, 3 = Throttled, 4 = StacksSkipped, 5 = Metrics, 6 = Disk, 7 = Allocations, 8 = Switches,
 });

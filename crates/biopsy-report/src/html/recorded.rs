@@ -226,8 +226,10 @@ fn reasons(analysis: &Analysis) -> Vec<(&'static str, &'static str)> {
 }
 
 fn losses() -> Vec<(&'static str, &'static str)> {
-    use biopsy_model::loss::LossKind as L;
-    [L::Samples, L::Waits, L::SideBand, L::Throttled, L::StacksSkipped, L::Metrics, L::Disk, L::Allocations]
+    use biopsy_model::loss::LossKind::{
+        Allocations, Disk, Metrics, Samples, SideBand, StacksSkipped, Switches, Throttled, Waits,
+    };
+    [Samples, Waits, SideBand, Throttled, StacksSkipped, Metrics, Disk, Allocations, Switches]
         .map(|kind| (words::loss(kind), words::loss_for_people(kind)))
         .to_vec()
 }

@@ -132,7 +132,7 @@ pub struct Completeness {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Loss {
-    /// `samples`, `waits`, `side-band`, `throttled`, `stacks-skipped`, `metrics`, `disk`, `allocations`.
+    /// `samples`, `waits`, `side-band`, `throttled`, `stacks-skipped`, `metrics`, `disk`, `allocations`, `switches`.
     pub kind: String,
     /// How many; absent: not known.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -129,6 +129,8 @@ pub enum Helper {
     ProbeReadUser = 112,
     /// 5.5
     ProbeReadKernel = 113,
+    /// 5.7
+    SeqWrite = 127,
     /// 5.8
     RingbufOutput = 130,
     /// 5.10

@@ -3,11 +3,13 @@
 
 pub mod asm;
 pub mod btf;
+mod iterator;
 mod map;
 mod program;
 mod ringbuf;
 mod shared;
 
+pub use iterator::TaskIterator;
 pub use map::{Map, MapKind};
 pub use program::{At, Link, LoadError, Program, ProgramKind};
 pub use ringbuf::RingBuf;
@@ -36,4 +38,5 @@ mod command {
     pub(super) const RAW_TRACEPOINT_OPEN: u32 = 17;
     pub(super) const MAP_LOOKUP_BATCH: u32 = 24;
     pub(super) const LINK_CREATE: u32 = 28;
+    pub(super) const ITER_CREATE: u32 = 33;
 }

@@ -24,6 +24,12 @@ pub enum ProgramKind {
         /// From [`super::btf::Btf::raw_tracepoint`].
         btf_id: u32,
     },
+    /// Runs once for each thread of the machine when it is asked to (Linux 5.8); its context are two pointers, to what says where its
+    /// output goes and to the thread.
+    TaskIterator {
+        /// Of the function `bpf_iter_task`, from [`super::btf::Btf::function`].
+        btf_id: u32,
+    },
 }
 
 impl ProgramKind {
@@ -35,6 +41,15 @@ impl ProgramKind {
             Self::PerfEvent => (7, 0),
             Self::RawTracepoint => (17, 0),
             Self::TypedTracepoint { .. } => (26, TRACE_RAW_TP),
+            Self::TaskIterator { .. } => (26, super::iterator::TRACE_ITER),
+        }
+    }
+
+    /// What of the kernel's types it is attached to; 0: nothing.
+    fn btf_id(self) -> u32 {
+        match self {
+            Self::TypedTracepoint { btf_id } | Self::TaskIterator { btf_id } => btf_id,
+            Self::PerfEvent | Self::Functions | Self::RawTracepoint => 0,
         }
     }
 }
@@ -172,7 +187,7 @@ impl Program {
         let mut attr = LoadAttr {
             prog_type,
             expected_attach_type,
-            attach_btf_id: if let ProgramKind::TypedTracepoint { btf_id } = kind { btf_id } else { 0 },
+            attach_btf_id: kind.btf_id(),
             insn_cnt: u32::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
             insns: instructions.as_ptr().expose_provenance() as u64,
             license: LICENCE.as_ptr().expose_provenance() as u64,

@@ -30,6 +30,10 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         severity = Severity::Notice;
     }
     for loss in &whole.losses {
+        // What cannot be determined for it is said there.
+        if loss.kind.is_meant() {
+            continue;
+        }
         let share = loss.share.unwrap_or(0.0);
         let much = share >= LOST || (loss.share.is_none() && loss.kind != LossKind::Throttled);
         if !much {
@@ -83,5 +87,6 @@ fn loss_words(kind: LossKind) -> &'static str {
         LossKind::Metrics => "metric readings",
         LossKind::Disk => "events that could not be written",
         LossKind::Allocations => "sampled allocations",
+        LossKind::Switches => "context switches",
     }
 }

@@ -396,7 +396,7 @@ impl<'a> KernelRecord<'a> {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 

@@ -7,11 +7,14 @@
 //! - `wakings`: who woke whom, and when.
 //! - `forks`: new threads and, when following children, new processes join by themselves.
 //!
+//! - `accounts`: what the scheduler keeps of each thread of ours, when it is asked for: instead of `switches` and `wakings` for most of the time
+//!   where a process that goes on for days switches too often to be watched.
 //! - `allocations`, where they are asked for: at `malloc`, `free` and their like.
 //!
 //! All of it ends with its file descriptors: nothing stays behind when biopsy is killed.
 //! Why it is built this way, with numbers: `docs/design/06-recorder.md`.
 
+mod accounts;
 pub(crate) mod allocations;
 mod error;
 mod forks;
@@ -25,6 +28,7 @@ mod switches;
 mod tracing;
 mod user_registers;
 mod wakings;
+mod watching;
 
 pub(crate) use layout::{KernelRecord, ThreadTimes, thread_state};
 pub(crate) use session::{KernelSession, KernelStats};

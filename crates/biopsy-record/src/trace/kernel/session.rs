@@ -16,8 +16,9 @@ use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_stat
 use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps, word_of};
 use super::slots::Slots;
 use super::switches::TaskLayout;
-use super::tracing::load_tracing;
+use super::tracing::{Tracing, load_tracing};
 use super::user_registers::UserRegisters;
+use super::watching::InTurns;
 use super::{languages, samples};
 
 /// Counters of the kernel part.
@@ -36,17 +37,23 @@ pub(crate) struct KernelStats {
 /// The running programs. Everything ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct KernelSession {
-    maps: Maps,
+    pub(super) maps: Maps,
     cpus: u32,
     ring: RingBuf,
     samples: Program,
-    links: Vec<Link>,
+    pub(super) programs: Tracing,
+    pub(super) task: TaskLayout,
+    forks: Option<Link>,
+    /// While switches are watched.
+    pub(super) switches: Vec<Link>,
+    /// While that is in turns.
+    pub(super) turns: Option<InTurns>,
     /// Wake-ups from interrupts can be told from those by threads.
     pub(crate) tells_interrupts: bool,
     /// The sampling program reads the frames of interpreters.
     reads_languages: bool,
-    keys: Vec<u8>,
-    values: Vec<u8>,
+    pub(super) keys: Vec<u8>,
+    pub(super) values: Vec<u8>,
     in_slots: HashSet<u32>,
 }
 
@@ -91,15 +98,8 @@ impl KernelSession {
         let (samples, user_registers, reads_languages) = load_samples(&maps, &btf)?;
         task.user_registers = user_registers;
         let (programs, task) = load_tracing(&maps, &btf, task, wakeups, may)?;
-        let mut links = Vec::new();
-        for (program, tracepoint) in programs.all() {
-            let link = if task.typed {
-                program.attach_typed_tracepoint()
-            } else {
-                program.attach_raw_tracepoint(tracepoint)
-            };
-            links.push(link.map_err(|source| KernelError::Attach { tracepoint, source })?);
-        }
+        let forks = Some(programs.attach_forks(task)?);
+        let switches = programs.attach_switches(task)?;
         let tells_interrupts = programs.tells_interrupts;
         let (keys, values, in_slots) = (Vec::new(), Vec::new(), HashSet::new());
         Ok(Self {
@@ -107,7 +107,11 @@ impl KernelSession {
             cpus,
             ring,
             samples,
-            links,
+            programs,
+            task,
+            forks,
+            switches,
+            turns: None,
             tells_interrupts,
             reads_languages,
             keys,
@@ -118,7 +122,8 @@ impl KernelSession {
 
     /// No more records; what is in the ring buffer, and the threads' times, can still be read.
     pub(crate) fn stop(&mut self) {
-        self.links.clear();
+        self.forks = None;
+        self.switches.clear();
     }
 
     /// The program for the sampling events.
@@ -141,7 +146,7 @@ impl KernelSession {
     }
 
     /// Says that a thread is known to be asleep since before the recording: unless it has run already, it counts as
-    /// waiting from `now` on, with the registers that `/proc` shows.
+    /// waiting from `times.since` on, and gone since `times.out_time`, with the registers that are known.
     pub(crate) fn add_sleeping_thread(&self, tid: u32, times: &ThreadTimes) -> io::Result<()> {
         let mut value = vec![0_u8; ThreadTimes::BYTES];
         let mut put = |field: i16, word: u64| {
@@ -150,7 +155,7 @@ impl KernelSession {
         };
         put(thread::SINCE, times.since);
         put(thread::STATE, thread_state::WAITING);
-        put(thread::OUT_TIME, times.since);
+        put(thread::OUT_TIME, times.out_time);
         put(thread::OUT_STATE, (times.out_state & 0xffff_ffff) | times.syscall << 32);
         put(thread::IP, times.ip);
         put(thread::SP, times.sp);
@@ -215,12 +220,15 @@ impl KernelSession {
         share
     }
 
-    fn slots(&self) -> Slots<'_> {
+    pub(super) fn slots(&self) -> Slots<'_> {
         Slots::new(&self.maps)
     }
 
     /// One thread's times now.
     pub(crate) fn thread(&self, tid: u32) -> Option<ThreadTimes> {
+        if let Some(turns) = &self.turns {
+            return turns.thread(tid);
+        }
         let mut value = [0; ThreadTimes::BYTES];
         let in_slot = |value: &mut [u8]| self.slots().read(tid, value);
         // It may move to its slot between the two.
@@ -232,6 +240,9 @@ impl KernelSession {
 
     /// All threads' times. Those without a slot are given one that is free.
     pub(crate) fn threads(&mut self, mut sink: impl FnMut(u32, ThreadTimes)) -> io::Result<()> {
+        if let Some(turns) = &mut self.turns {
+            return turns.threads(sink);
+        }
         let count = self.maps.threads.read_all(&mut self.keys, &mut self.values)?;
         // An entry that moves meanwhile is seen in both places, and the slot is right.
         let slots = Slots::new(&self.maps);

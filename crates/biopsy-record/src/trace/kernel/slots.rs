@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::layout::{ThreadTimes, slot};
+use super::layout::{ThreadTimes, slot, thread};
 use super::maps::Maps;
 
 const OWNER: usize = slot::OWNER.cast_unsigned() as usize;
 const TIMES: usize = slot::TIMES.cast_unsigned() as usize;
+const STATE: usize = thread::STATE.cast_unsigned() as usize;
+const OUT_TIME: usize = thread::OUT_TIME.cast_unsigned() as usize;
 const SIZE: usize = slot::SIZE.cast_unsigned() as usize;
 
 /// The slots of a session. Programs only ever change whether an entry has moved to the slot of its thread.
@@ -59,6 +61,23 @@ impl<'a> Slots<'a> {
         let at = self.at(tid);
         if self.owner(at) == 0 {
             self.maps.slots.store(at + OWNER, u64::from(tid) | slot::GIVEN);
+        }
+    }
+
+    /// What was noted of threads is not true any more, because switches were not watched for a time. Only while no program runs.
+    pub(super) fn begin_anew(&self) {
+        for at in (0..self.count as usize).map(|index| index * SIZE) {
+            if self.owner(at) != 0 {
+                self.maps.slots.store(at + TIMES + STATE, 0);
+                self.maps.slots.store(at + TIMES + OUT_TIME, 0);
+            }
+        }
+    }
+
+    /// No thread has one. Only while no program runs.
+    pub(super) fn clear(&self) {
+        for index in 0..self.count as usize {
+            self.maps.slots.store(index * SIZE + OWNER, 0);
         }
     }
 

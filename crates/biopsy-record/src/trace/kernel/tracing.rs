@@ -3,7 +3,7 @@
 use std::io;
 
 use biopsy_sys::bpf::btf::Btf;
-use biopsy_sys::bpf::{Program, ProgramKind};
+use biopsy_sys::bpf::{Link, Program, ProgramKind};
 
 use super::error::KernelError;
 use super::layout::config;
@@ -13,6 +13,7 @@ use super::user_registers::{UserRegisters, distance_program};
 use super::{forks, switches, wakings};
 
 /// The programs at tracepoints.
+#[derive(Debug)]
 pub(super) struct Tracing {
     forks: Program,
     switches: Program,
@@ -26,10 +27,26 @@ const SWITCH: &str = "sched_switch";
 const WAKING: &str = "sched_waking";
 
 impl Tracing {
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Program, &'static str)> {
-        let wakings = self.wakings.iter().map(|program| (program, WAKING));
-        [(&self.forks, FORK), (&self.switches, SWITCH)].into_iter().chain(wakings)
+    /// What sees new threads and processes, and is always there.
+    pub(super) fn attach_forks(&self, task: TaskLayout) -> Result<Link, KernelError> {
+        attach(&self.forks, FORK, task)
     }
+
+    /// What each switch costs.
+    pub(super) fn attach_switches(&self, task: TaskLayout) -> Result<Vec<Link>, KernelError> {
+        let wakings = self.wakings.iter().map(|program| (program, WAKING));
+        let all = [(&self.switches, SWITCH)].into_iter().chain(wakings);
+        all.map(|(program, tracepoint)| attach(program, tracepoint, task)).collect()
+    }
+}
+
+fn attach(program: &Program, tracepoint: &'static str, task: TaskLayout) -> Result<Link, KernelError> {
+    let link = if task.typed {
+        program.attach_typed_tracepoint()
+    } else {
+        program.attach_raw_tracepoint(tracepoint)
+    };
+    link.map_err(|source| KernelError::Attach { tracepoint, source })
 }
 
 /// Loads them in the cheapest way that the kernel takes. Tried: versions say little about the kernels of some distributions.

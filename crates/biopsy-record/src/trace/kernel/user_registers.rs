@@ -39,10 +39,10 @@ const KERNEL_STACK: i32 = 16 << 10;
 
 impl UserRegisters {
     /// R0 = address of a `struct pt_regs`, from which can be loaded. Needs [`pt_regs::SIZE`] bytes of the program's stack from `slot` on;
-    /// R1 to R5 are lost. `current`: has the current task, where the program knows it with its type.
-    pub(super) fn find(self, asm: &mut Assembler, slot: i16, current: Option<Reg>) {
+    /// R1 to R5 are lost. `of`: the thread, where the program has it with its type; otherwise the current one.
+    pub(super) fn find(self, asm: &mut Assembler, slot: i16, of: Option<Reg>) {
         let task = |asm: &mut Assembler| {
-            current.unwrap_or_else(|| {
+            of.unwrap_or_else(|| {
                 asm.call(GetCurrentTaskBtf);
                 R0
             })
@@ -62,13 +62,17 @@ impl UserRegisters {
             }
             Self::OnStack { stack } => {
                 let plausible = asm.label();
-                asm.call(GetCurrentTask);
-                asm.mov(R3, R0);
-                asm.op_imm(Op::Add, R3, stack);
-                asm.address(R1, R10, slot);
-                asm.mov_imm(R2, 8);
-                asm.call(ProbeReadKernel);
-                asm.load(W64, R3, R10, slot);
+                if let (Some(task), Ok(stack)) = (of, i16::try_from(stack)) {
+                    asm.load(W64, R3, task, stack);
+                } else {
+                    asm.call(GetCurrentTask);
+                    asm.mov(R3, R0);
+                    asm.op_imm(Op::Add, R3, stack);
+                    asm.address(R1, R10, slot);
+                    asm.mov_imm(R2, 8);
+                    asm.call(ProbeReadKernel);
+                    asm.load(W64, R3, R10, slot);
+                }
                 asm.op_imm(Op::Add, R3, KERNEL_STACK - i32::from(pt_regs::SIZE));
                 asm.address(R1, R10, slot);
                 asm.mov_imm(R2, i32::from(pt_regs::SIZE));

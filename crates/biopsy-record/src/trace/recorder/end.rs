@@ -32,6 +32,7 @@ impl Recorder {
             counted.stop();
         }
         self.attached.stop();
+        self.note_unwatched();
         if cut_short.is_none() {
             self.last_reading();
             let now = monotonic_nanos();

@@ -225,6 +225,7 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
                         LossKind::Metrics,
                         LossKind::Disk,
                         LossKind::Allocations,
+                        LossKind::Switches,
                     ][usize::from(kind)],
                     from,
                     to,

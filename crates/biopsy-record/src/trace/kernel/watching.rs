@@ -1,0 +1,121 @@
+//! Switches watched in turns: the programs come and go, and what the scheduler keeps of each thread stands for the time between.
+
+use std::io;
+
+use biopsy_sys::bpf::btf::Btf;
+use biopsy_sys::clock::monotonic_nanos;
+use biopsy_sys::limits::LockedMemoryRoom;
+use rustc_hash::FxHashMap;
+
+use super::accounts::Accounts;
+use super::error::KernelError;
+use super::layout::{ThreadTimes, thread_state};
+use super::session::KernelSession;
+
+/// While switches are watched in turns, times of threads are those of the scheduler all the time: exact, and of one kind.
+#[derive(Debug)]
+pub(super) struct InTurns {
+    accounts: Accounts,
+    /// As they were read last.
+    threads: FxHashMap<u32, ThreadTimes>,
+}
+
+impl InTurns {
+    /// Reads what the scheduler keeps of all threads.
+    pub(super) fn threads(&mut self, mut sink: impl FnMut(u32, ThreadTimes)) -> io::Result<()> {
+        let Self { accounts, threads } = self;
+        threads.clear();
+        accounts.read(monotonic_nanos(), |tid, times| {
+            threads.insert(tid, times);
+            sink(tid, times);
+        })
+    }
+
+    /// A thread as it was read last; if it has run since, it says so.
+    pub(super) fn thread(&self, tid: u32) -> Option<ThreadTimes> {
+        let times = *self.threads.get(&tid)?;
+        match arrivals(&format!("/proc/{}/task/{tid}", times.tgid)) {
+            Some(now) if now != times.sequence => {
+                Some(ThreadTimes { sequence: now, state: thread_state::RUNNING, ..times })
+            }
+            _ => Some(times),
+        }
+    }
+}
+
+impl KernelSession {
+    /// Reads from now on what the scheduler keeps, and returns that besides what the programs know of each thread. Switches are not watched any more.
+    ///
+    /// # Errors
+    /// When this kernel cannot tell. Then all is as before.
+    pub(crate) fn begin_turns(
+        &mut self,
+    ) -> Result<Vec<(u32, ThreadTimes, Option<ThreadTimes>)>, KernelError> {
+        // Before Linux 5.14 and without CONFIG_SCHEDSTATS it keeps nothing unless it is told to.
+        if arrivals("/proc/thread-self").is_none_or(|arrivals| arrivals == 0) {
+            return Err(KernelError::MissingType("sched_info.pcount"));
+        }
+        let btf = Btf::of_kernel().map_err(KernelError::NoTypes)?;
+        let _room = LockedMemoryRoom::raise().ok();
+        let accounts = Accounts::load(&self.maps, &btf, self.task)?;
+        let mut turns = InTurns { accounts, threads: FxHashMap::default() };
+        turns.threads(|_, _| {}).map_err(KernelError::Map)?;
+        // The programs know it later than the scheduler was asked: who waits there since before that waits in both.
+        let mut threads = Vec::new();
+        self.threads(|tid, times| threads.push((tid, times, turns.threads.get(&tid).copied())))
+            .map_err(KernelError::Map)?;
+        self.switches.clear();
+        self.turns = Some(turns);
+        Ok(threads)
+    }
+
+    /// Watches switches for a moment.
+    ///
+    /// # Errors
+    /// When the kernel refuses. Then they are not watched.
+    pub(crate) fn open_turn(&mut self) -> Result<(), KernelError> {
+        self.slots().begin_anew();
+        self.empty_table(true).map_err(KernelError::Map)?;
+        self.switches = self.programs.attach_switches(self.task)?;
+        Ok(())
+    }
+
+    /// Does not watch them any more.
+    pub(crate) fn close_turn(&mut self) {
+        self.switches.clear();
+    }
+
+    /// Watches all of them again, and returns what the scheduler said then. The programs know nothing of any thread, but for what they are told by
+    /// [`Self::add_sleeping_thread`].
+    ///
+    /// # Errors
+    /// When the kernel refuses. Then all is as before.
+    pub(crate) fn end_turns(&mut self) -> Result<Vec<(u32, ThreadTimes)>, KernelError> {
+        self.slots().clear();
+        self.empty_table(false).map_err(KernelError::Map)?;
+        self.switches = self.programs.attach_switches(self.task)?;
+        let mut threads = Vec::new();
+        if let Some(mut turns) = self.turns.take() {
+            turns.threads(|tid, times| threads.push((tid, times))).map_err(KernelError::Map)?;
+        }
+        Ok(threads)
+    }
+
+    /// Takes all entries out of the table of threads that have no slot, and gives them one.
+    fn empty_table(&mut self, gives_slots: bool) -> io::Result<()> {
+        let count = self.maps.threads.read_all(&mut self.keys, &mut self.values)?;
+        for key in self.keys.chunks_exact(4).take(count) {
+            if gives_slots {
+                self.slots().give(u32::from_ne_bytes(key.try_into().expect("chunks of 4")));
+            }
+            self.maps.threads.delete(key)?;
+        }
+        Ok(())
+    }
+}
+
+/// How often a thread has got a CPU: the third number of `schedstat` (Documentation/scheduler/sched-stats.rst).
+fn arrivals(task: &str) -> Option<u64> {
+    let text = biopsy_files::read_kernels(format!("{task}/schedstat")).ok()?;
+    std::str::from_utf8(&text).ok()?.split_ascii_whitespace().nth(2)?.parse().ok()
+}
