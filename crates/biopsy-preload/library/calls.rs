@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use crate::count;
+use crate::count::{self, Known};
 use crate::start::{self, REAL};
 
 macro_rules! entry {
@@ -58,16 +58,18 @@ unsafe extern "C" fn on_malloc(size: usize, sp: usize, bp: usize) -> usize {
 
 unsafe extern "C" fn on_calloc(items: usize, size: usize, sp: usize, bp: usize) -> usize {
     start::ready();
-    let bytes = items.wrapping_mul(size);
-    // Few bytes in all have no overflow in them where both are few.
-    let block = if items < 16 && size < 16 { REAL.calloc.call2(1, least(bytes)) } else { REAL.calloc.call2(items, size) };
+    let (block, bytes) = match items.checked_mul(size) {
+        Some(bytes) => (REAL.calloc.call2(1, least(bytes)), bytes),
+        // Refused by the C library, which says so in errno.
+        None => (REAL.calloc.call2(items, size), 0),
+    };
     count::allocation(block, bytes, sp, bp);
     block
 }
 
 unsafe extern "C" fn on_realloc(block: usize, size: usize, sp: usize, bp: usize) -> usize {
     start::ready();
-    let old = if block == 0 { 0 } else { count::take(block) };
+    let old = if block == 0 { Known::NOTHING } else { count::take(block) };
     // A size of nothing frees the block, in some libraries.
     let new = REAL.realloc.call2(block, if size == 0 && block != 0 { 0 } else { least(size) });
     if new == 0 && size != 0 {
@@ -97,7 +99,8 @@ unsafe extern "C" fn on_memalign(align: usize, size: usize, sp: usize, bp: usize
 
 unsafe extern "C" fn on_aligned_alloc(align: usize, size: usize, sp: usize, bp: usize) -> usize {
     start::ready();
-    let block = REAL.aligned_alloc.call2(align, size);
+    // A size that is no multiple of the alignment is refused by some libraries: sixteen is one of all that are smaller.
+    let block = REAL.aligned_alloc.call2(align, if align <= 16 { least(size) } else { size });
     count::allocation(block, size, sp, bp);
     block
 }

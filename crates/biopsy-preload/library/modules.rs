@@ -2,6 +2,8 @@
 
 use core::ffi::c_void;
 
+use crate::start::REAL;
+
 #[repr(C)]
 struct Info {
     base: usize,
@@ -132,16 +134,59 @@ pub struct Unwind {
     pub to: usize,
 }
 
+/// As `_dl_find_object` of glibc 2.35 tells it.
+#[repr(C)]
+struct Object {
+    flags: u64,
+    from: usize,
+    to: usize,
+    module: usize,
+    table: usize,
+    unused: [u64; 7],
+}
+
+/// Asks the loader: without waiting for anybody where it can be asked so, and otherwise as whoever throws an exception does.
+pub fn unwind_of(address: usize) -> Option<Unwind> {
+    if let Some(find) = REAL.find_object.get() {
+        let mut object = Object { flags: 0, from: 0, to: 0, module: 0, table: 0, unused: [0; 7] };
+        // SAFETY: the function of this name, whose second argument is at least as large as what it writes.
+        let failed = unsafe {
+            core::mem::transmute::<usize, extern "C" fn(usize, *mut Object) -> i32>(find)(address, &raw mut object)
+        };
+        let is_found = failed == 0 && object.table != 0;
+        return is_found.then_some(Unwind { table: object.table, from: object.from, to: object.to });
+    }
+    let mut at = At { address, found: None };
+    // SAFETY: the function gets what it expects, and is done with it when this returns.
+    unsafe { dl_iterate_phdr(unwind, (&raw mut at).cast()) };
+    at.found
+}
+
+/// Whether two addresses are of one module.
+pub fn are_together(one: usize, other: usize) -> bool {
+    let mut pair = Pair { one, other, found: false };
+    // SAFETY: as above.
+    unsafe { dl_iterate_phdr(together, (&raw mut pair).cast()) };
+    pair.found
+}
+
+struct Pair {
+    one: usize,
+    other: usize,
+    found: bool,
+}
+
+unsafe extern "C" fn together(info: *const Info, _: usize, with: *mut c_void) -> i32 {
+    // SAFETY: from the loader, and from `are_together`.
+    let (info, pair) = unsafe { (&*info, &mut *with.cast::<Pair>()) };
+    let holds = info.holds(pair.one);
+    pair.found = holds && info.holds(pair.other);
+    i32::from(holds)
+}
+
 struct At {
     address: usize,
     found: Option<Unwind>,
-}
-
-pub fn unwind_of(address: usize) -> Option<Unwind> {
-    let mut at = At { address, found: None };
-    // SAFETY: as above.
-    unsafe { dl_iterate_phdr(unwind, (&raw mut at).cast()) };
-    at.found
 }
 
 unsafe extern "C" fn unwind(info: *const Info, _: usize, with: *mut c_void) -> i32 {

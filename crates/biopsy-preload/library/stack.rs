@@ -2,10 +2,12 @@
 
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
+use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use crate::layout::DEEPEST;
+use crate::start;
 use crate::system;
 use crate::unwind::{self, AT_BP, Rule};
 
@@ -48,7 +50,7 @@ pub fn thread() -> &'static Thread {
 
 /// Looks at the list of mappings that a thread may take: programs that switch stacks need many.
 const LOOKS: u64 = 256;
-/// The stack of the first thread grows; nothing is so near below it.
+/// The stack of the first thread grows, and the kernel lets nothing be so near below it.
 const GROWTH: u64 = 128 << 10;
 
 impl Thread {
@@ -73,8 +75,12 @@ impl Thread {
         }
         if self.looks.get() < LOOKS {
             self.looks.set(self.looks.get() + 1);
-            if let Some((low, high)) = mapping(sp) {
-                self.low.set(low.saturating_sub(GROWTH));
+            if let Some((low, high)) = stack_of(sp) {
+                // A signal handler may come between the two, and must not take an old one for the other's.
+                self.high.set(0);
+                compiler_fence(SeqCst);
+                self.low.set(low);
+                compiler_fence(SeqCst);
                 self.high.set(high);
                 return high;
             }
@@ -84,41 +90,55 @@ impl Thread {
     }
 }
 
-/// The writable mapping that an address is in.
-fn mapping(of: u64) -> Option<(u64, u64)> {
-    let file = system::call(system::OPEN, [c"/proc/self/maps".as_ptr() as usize, 0o2_000_000, 0, 0, 0, 0]);
+/// The stack that an address is in. `None`: it is not known, or must not be asked for.
+#[cold]
+#[inline(never)]
+fn stack_of(sp: u64) -> Option<(u64, u64)> {
+    // A program that has shut itself in may be ended for opening a file.
+    if start::is_shut_in() {
+        return None;
+    }
+    let (low, high, is_first) = mapping(sp)?;
+    // What is mapped next to a thread's stack may be of the same mapping, and may go. The thread's own words are the upper end of its stack.
+    let words = thread() as *const Thread as u64;
+    let high = if low <= words && words < high && sp < words { words & !7 } else { high };
+    Some((if is_first { low.saturating_sub(GROWTH) } else { low }, high))
+}
+
+/// The mapping that an address is in, and whether it is the stack of the first thread.
+fn mapping(of: u64) -> Option<(u64, u64, bool)> {
+    let path = c"/proc/self/maps".as_ptr() as usize;
+    let file = system::call(system::OPENAT, [system::HERE, path, 0o2_000_000, 0, 0, 0]);
     let file = usize::try_from(file).ok()?;
     let mut bytes = [0_u8; 1024];
     let (mut numbers, mut which, mut found) = ([0_u64; 2], 0, None);
+    let mut last = [0_u8; 8];
     'all: loop {
-        let read = system::call(system::READ, [file, (&raw mut bytes) as usize, 1024, 0, 0, 0]);
+        let read = system::call(system::READ, [file, (&raw mut bytes) as usize, bytes.len(), 0, 0, 0]);
         if read <= 0 {
             break;
         }
-        for byte in bytes.iter().take(read as usize) {
+        for byte in bytes.iter().take(read as usize).copied() {
+            if byte == b'\n' {
+                if numbers[0] <= of && of < numbers[1] {
+                    found = Some((numbers[0], numbers[1], last == *b" [stack]"));
+                    break 'all;
+                }
+                (numbers, which) = ([0; 2], 0);
+                continue;
+            }
+            last = (u64::from_be_bytes(last) << 8 | u64::from(byte)).to_be_bytes();
             let digit = match byte {
-                b'0'..=b'9' => u64::from(byte - b'0'),
-                b'a'..=b'f' => u64::from(byte - b'a') + 10,
-                b'-' if which == 0 => {
-                    which = 1;
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                // Behind each number is one other byte.
+                _ => {
+                    which += 1;
                     continue;
                 }
-                b'\n' => {
-                    (numbers, which) = ([0; 2], 0);
-                    continue;
-                }
-                _ if which == 1 => {
-                    if numbers[0] <= of && of < numbers[1] {
-                        found = Some((numbers[0], numbers[1]));
-                        break 'all;
-                    }
-                    which = 2;
-                    continue;
-                }
-                _ => continue,
             };
-            if which < 2 {
-                numbers[which] = numbers[which] << 4 | digit;
+            if let Some(number) = numbers.get_mut(which) {
+                *number = *number << 4 | u64::from(digit);
             }
         }
     }
@@ -142,8 +162,13 @@ fn rule(address: u64) -> Rule {
     rule
 }
 
-/// Return addresses, innermost first: how many, and what stands for them.
-pub fn walk(sp: usize, bp: usize, thread: &Thread, frames: &mut [u64; DEEPEST]) -> (usize, u64) {
+/// Return addresses, innermost first, and what stands for them.
+pub fn walk<'a>(
+    sp: usize,
+    bp: usize,
+    thread: &Thread,
+    frames: &'a mut [MaybeUninit<u64>; DEEPEST],
+) -> (&'a [u64], u64) {
     let (mut sp, mut bp) = (sp as u64, bp as u64);
     let (begin, end) = (sp, thread.end(sp));
     let read = |address: u64| {
@@ -157,7 +182,7 @@ pub fn walk(sp: usize, bp: usize, thread: &Thread, frames: &mut [u64; DEEPEST]) 
     let mut next = read(sp);
     sp += 8;
     while let Some(address) = next.filter(|address| *address != 0) {
-        frames[count] = address;
+        frames[count].write(address);
         count += 1;
         hash = (hash ^ address).wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash ^= hash >> 32;
@@ -177,5 +202,7 @@ pub fn walk(sp: usize, bp: usize, thread: &Thread, frames: &mut [u64; DEEPEST]) 
         next = read(base - 8);
         sp = base;
     }
-    (count, hash | 1)
+    // SAFETY: so many have been written, one after the other.
+    let frames = unsafe { core::slice::from_raw_parts(frames.as_ptr().cast::<u64>(), count) };
+    (frames, hash | 1)
 }

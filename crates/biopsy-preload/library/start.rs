@@ -1,7 +1,7 @@
 //! Before the first allocation: finds the functions whose place it takes, and the file that it shares with biopsy.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 use crate::layout::*;
 use crate::{count, modules, system};
@@ -10,7 +10,7 @@ use crate::{count, modules, system};
 pub struct Real(AtomicUsize);
 
 impl Real {
-    fn get(&self) -> Option<usize> {
+    pub fn get(&self) -> Option<usize> {
         Some(self.0.load(Relaxed)).filter(|address| *address != 0)
     }
 
@@ -44,6 +44,9 @@ pub struct Functions {
     pub posix_memalign: Real,
     pub valloc: Real,
     pub pvalloc: Real,
+    pub clock_gettime: Real,
+    /// Not in all of them.
+    pub find_object: Real,
 }
 
 const UNKNOWN: Real = Real(AtomicUsize::new(0));
@@ -57,6 +60,8 @@ pub static REAL: Functions = Functions {
     posix_memalign: UNKNOWN,
     valloc: UNKNOWN,
     pvalloc: UNKNOWN,
+    clock_gettime: UNKNOWN,
+    find_object: UNKNOWN,
 };
 
 /// Biopsy writes the two numbers into its copy of this library.
@@ -74,6 +79,8 @@ static FROM_BIOPSY: Config = Config { name: CONFIG, library: AtomicU32::new(u32:
 pub static SHARED: AtomicU64 = AtomicU64::new(0);
 /// A page of our own which is zeros in a forked child: there, nothing is counted.
 static SWITCH: AtomicU64 = AtomicU64::new(0);
+/// What the kernel kept it from at the start: nothing, mostly.
+static SHUT_IN_FIRST: AtomicIsize = AtomicIsize::new(0);
 static BEGUN: AtomicU8 = AtomicU8::new(0);
 const NOW: u8 = 1;
 const DONE: u8 = 2;
@@ -83,6 +90,18 @@ pub fn is_on() -> bool {
     let switch = SWITCH.load(Acquire);
     // SAFETY: a page of ours, or none.
     switch != 0 && unsafe { &*(switch as *const AtomicU64) }.load(Relaxed) != 0 && count::header(WORD_STOP).load(Relaxed) == 0
+}
+
+/// Seconds of the monotonic clock, as the program itself would ask for them: most kernels need no system call for it.
+pub fn seconds() -> u64 {
+    let mut time = [0_u64; 2];
+    REAL.clock_gettime.call2(1, (&raw mut time) as usize);
+    time[0]
+}
+
+/// Whether the process has shut itself in since it was started: it may be ended for what it has not planned.
+pub fn is_shut_in() -> bool {
+    SHUT_IN_FIRST.load(Relaxed) == 0 && system::seccomp() != 0
 }
 
 /// Before anything else. The first call is of the loader or of the first thread, before others are there.
@@ -97,7 +116,7 @@ fn begin() {
     if BEGUN.compare_exchange(0, NOW, AcqRel, Acquire).is_err() {
         return;
     }
-    let names: [(&[u8], &Real); 9] = [
+    let names: [(&[u8], &Real); 11] = [
         (b"malloc", &REAL.malloc),
         (b"calloc", &REAL.calloc),
         (b"realloc", &REAL.realloc),
@@ -107,6 +126,8 @@ fn begin() {
         (b"posix_memalign", &REAL.posix_memalign),
         (b"valloc", &REAL.valloc),
         (b"pvalloc", &REAL.pvalloc),
+        (b"clock_gettime", &REAL.clock_gettime),
+        (b"_dl_find_object", &REAL.find_object),
     ];
     for (name, real) in names {
         real.0.store(modules::next(name), Relaxed);
@@ -123,7 +144,10 @@ fn share() {
     if known < 0 || about[6] != (TOTAL_WORDS * 8) as u64 {
         return;
     }
-    let map = [0, TOTAL_WORDS * 8, 3, 0x1 | 0x4000, shared, 0];
+    // Of what the program may have at most, nothing is taken: only so much that it can be told.
+    let is_bounded = system::is_bounded();
+    let words = if is_bounded { HEADER_WORDS } else { TOTAL_WORDS };
+    let map = [0, words * 8, 3, 0x1 | 0x4000, shared, 0];
     let address = system::call(system::MMAP, map);
     system::close(shared);
     system::close(library);
@@ -138,6 +162,15 @@ fn share() {
     if all.iter().any(|real| real.get().is_none()) {
         return problem(PROBLEM_NO_FUNCTIONS);
     }
+    // `operator new` of such an allocator does not come by here.
+    let own_new = modules::next(b"_Znwm");
+    if own_new != 0 && REAL.malloc.get().is_some_and(|malloc| modules::are_together(malloc, own_new)) {
+        count::header(WORD_OWN_NEW).store(1, Relaxed);
+    }
+    if is_bounded {
+        return problem(PROBLEM_BOUNDED);
+    }
+    SHUT_IN_FIRST.store(system::seccomp(), Relaxed);
     let Some(switch) = system::memory(4096) else { return problem(PROBLEM_NO_MEMORY) };
     if !count::prepare() {
         return problem(PROBLEM_NO_MEMORY);

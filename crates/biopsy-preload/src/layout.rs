@@ -15,6 +15,8 @@ pub const WORD_PROBLEM: usize = 3;
 /// Allocations without a place to count them.
 pub const WORD_LOST: usize = 4;
 pub const WORD_PID: usize = 5;
+/// Whether the allocator serves `operator new` of C++ by itself, which is not counted then.
+pub const WORD_OWN_NEW: usize = 6;
 /// Bytes that are there, and the most that were. In a line of their own.
 pub const WORD_LIVE: usize = 8;
 pub const WORD_PEAK: usize = 9;
@@ -27,6 +29,7 @@ pub const PROBLEM_NO_FUNCTIONS: u64 = 1;
 pub const PROBLEM_NO_MEMORY: u64 = 2;
 pub const PROBLEM_OLD_KERNEL: u64 = 3;
 pub const PROBLEM_GIVEN_UP: u64 = 4;
+pub const PROBLEM_BOUNDED: u64 = 5;
 
 /// A place (stack) has a line of eight words.
 pub const SITE_WORDS: usize = 8;

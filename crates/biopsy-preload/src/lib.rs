@@ -11,7 +11,7 @@ pub mod layout;
 use layout::{
     CONFIG, DEEPEST, FRAMES, FRAMES_AT, HEADER_WORDS, MAGIC, SITE_BYTES, SITE_CALLS, SITE_FRAMES, SITE_LIVE,
     SITE_PEAK, SITE_RELEASED, SITE_TEMPORARY, SITE_WORDS, SITES, SITES_AT, WORD_LIVE, WORD_LOST, WORD_MAGIC,
-    WORD_PEAK, WORD_PROBLEM, WORD_SITES,
+    WORD_OWN_NEW, WORD_PEAK, WORD_PROBLEM, WORD_SITES,
 };
 
 /// The library; empty for processors that it is not written for.
@@ -20,7 +20,7 @@ static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 /// Bytes of the file that is shared.
 pub const SHARED_BYTES: u64 = (layout::TOTAL_WORDS * 8) as u64;
 /// Bytes of a place.
-pub const SITE_SIZE: usize = SITE_WORDS * 8;
+const SITE_SIZE: usize = SITE_WORDS * 8;
 
 /// The library with the descriptors that it has in the program: its own, and that of the shared file. `None`: there is none for this processor.
 #[must_use]
@@ -43,6 +43,8 @@ pub struct Header {
     pub problem: u64,
     /// Allocations that it could not count.
     pub lost: u64,
+    /// The allocator serves `operator new` of C++ by itself, which is not counted.
+    pub own_new: bool,
     /// Bytes that are there.
     pub live: u64,
     /// The most bytes that were there at one time.
@@ -62,6 +64,7 @@ impl Header {
             sites: usize::try_from(word(WORD_SITES)).unwrap_or(usize::MAX).min(SITES),
             problem: word(WORD_PROBLEM),
             lost: word(WORD_LOST),
+            own_new: word(WORD_OWN_NEW) != 0,
             live: word(WORD_LIVE),
             peak: word(WORD_PEAK),
         }
@@ -87,10 +90,34 @@ pub struct Site {
     pub peak: u64,
 }
 
-/// Where a place is in the file.
-#[must_use]
-pub fn site_at(number: usize) -> u64 {
-    ((SITES_AT + number.min(SITES) * SITE_WORDS) * 8) as u64
+/// Places that are read at a time.
+const BATCH: usize = 1024;
+
+/// All places of the file that something was allocated at, with their numbers. `read` fills the bytes from a place in the file on, and says
+/// whether they are there. `false`: some were not.
+///
+/// # Errors
+/// What `each` says.
+pub fn read_sites<E>(
+    header: &Header,
+    read: impl Fn(u64, &mut [u8]) -> bool,
+    mut each: impl FnMut(usize, &Site) -> Result<(), E>,
+) -> Result<bool, E> {
+    let count = header.sites.min(SITES);
+    let mut bytes = vec![0; BATCH.min(count) * SITE_SIZE];
+    for first in (0..count).step_by(BATCH) {
+        let at = ((SITES_AT + first * SITE_WORDS) * 8) as u64;
+        let Some(part) = bytes.get_mut(..(count - first).min(BATCH) * SITE_SIZE) else { break };
+        if !read(at, part) {
+            return Ok(false);
+        }
+        for (number, line) in part.chunks_exact(SITE_SIZE).enumerate() {
+            if let Some(site) = Site::read(line) {
+                each(first + number, &site)?;
+            }
+        }
+    }
+    Ok(true)
 }
 
 impl Site {
@@ -135,6 +162,37 @@ pub fn addresses(bytes: &[u8]) -> Vec<u64> {
         .map(u64::from_le_bytes)
         .take_while(|word| *word != 0)
         .collect()
+}
+
+/// Any bytes as the file, from the header, the places and the return addresses on; for fuzzing. What comes of them holds, whatever they are.
+pub fn fuzz_preload(bytes: &[u8]) {
+    const HEAD: usize = (layout::WORD_BEAT + 1) * 8;
+    let parts = [(FRAMES_AT * 8, 0), (SITES_AT * 8, HEAD), (0, 0)];
+    let read = |at: u64, to: &mut [u8]| {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let from = parts.iter().find(|(begin, _)| at >= *begin).map_or(0, |(begin, from)| at - begin + from);
+        let found = bytes.get(from..).unwrap_or_default();
+        to.fill(0);
+        to.iter_mut().zip(found).for_each(|(to, from)| *to = *from);
+        at < layout::TOTAL_WORDS * 8
+    };
+    let mut head = vec![0; HEADER_BYTES];
+    read(0, &mut head);
+    let header = Header::read(&head);
+    // More than the bytes can say something of would be zeros.
+    let header = Header { sites: header.sites.min(bytes.len() / SITE_SIZE + 1), ..header };
+    let whole = read_sites::<()>(&header, read, |number, site| {
+        let (at, count) = site.frames;
+        assert!(number < SITES && count <= DEEPEST && at + (count * 8) as u64 <= SHARED_BYTES, "{site:?}");
+        assert!(site.released <= site.calls && site.temporary <= site.released, "{site:?}");
+        assert!(site.released_bytes <= site.bytes && site.peak <= site.bytes, "{site:?}");
+        assert!(site.peak >= site.bytes - site.released_bytes, "{site:?}");
+        let mut words = vec![0; count * 8];
+        assert!(read(at, &mut words) || count == 0, "{site:?}");
+        assert!(addresses(&words).len() <= count, "{site:?}");
+        Ok(())
+    });
+    assert_eq!(whole, Ok(true), "{header:?}");
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("perf_data", biopsy_import::fuzz_perf_data),
     ("perf_map", biopsy_stacks::fuzz::fuzz_perf_map),
     ("pprof", biopsy_import::pprof::fuzz),
+    ("preload", biopsy_preload::fuzz_preload),
     ("redact", biopsy_redact::fuzz_redact),
     ("sealed", biopsy_seal::fuzz_sealed),
     ("settings", biopsy_watch::fuzz::fuzz_settings),

@@ -198,6 +198,9 @@ fn describe(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Result<(
     draft.write_processes(tree)
 }
 
+/// Samples a second beside a program that counts its allocations, which is what the recording is for.
+const BESIDE_COUNTING: u32 = 49;
+
 fn start_trace(
     plan: &CapturePlan,
     subject: &Subject,
@@ -208,10 +211,15 @@ fn start_trace(
     let options = TraceOptions {
         pids: tree.iter().map(|process| process.key.pid).collect(),
         follow_children: plan.children,
-        frequency_hz: plan.frequency_hz.or_else(|| plan.is_gentle().then(trace::gentle_frequency)),
+        frequency_hz: plan.frequency_hz.or_else(|| {
+            if plan.every_allocation {
+                return Some(BESIDE_COUNTING);
+            }
+            plan.is_gentle().then(trace::gentle_frequency)
+        }),
         wait_threshold: plan.wait_threshold,
         wait_period: plan.wait_period,
-        wakeups: true,
+        wakeups: !plan.every_allocation,
         method: plan.method,
         allocations: if plan.allocations && !plan.every_allocation { native(tree) } else { Vec::new() },
         counted: subject.counted.clone(),

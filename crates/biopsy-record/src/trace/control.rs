@@ -104,6 +104,7 @@ pub fn start(
     let timeline = timeline.into();
     let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
     let pace = match timeline {
+        Destination::File(_) if options.counted.is_some() => Pace::BESIDE,
         Destination::File(_) => Pace::USUAL,
         Destination::Ring(_) => Pace::CALM,
     };

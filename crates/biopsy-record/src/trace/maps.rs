@@ -9,6 +9,8 @@ use std::sync::Arc;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::{Avma, Pid};
 
+/// The library that counts allocations, which `--allocations=full` puts into a program.
+const COUNTING: &[u8] = b"/memfd:biopsy-preload";
 /// A process has at most 65,530 mappings by default (`vm.max_map_count`), about 100 bytes each.
 const MAPS_LIMIT: u64 = 64 << 20;
 /// The vdso has two pages; nobody's has more than this.
@@ -35,10 +37,17 @@ impl MapsEntry {
         Self { start, end, offset, path: unescape(path), deleted }
     }
 
+    /// It is the library that counts allocations.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.path == COUNTING
+    }
+
     pub(crate) fn kind(&self) -> ModuleKind {
         let path = self.path.as_slice();
         if path == b"[vdso]" {
             ModuleKind::Vdso
+        } else if path == COUNTING {
+            ModuleKind::Elf
         } else if path.is_empty()
             || path.starts_with(b"[")
             || path.starts_with(b"//anon")
@@ -170,6 +179,7 @@ mod tests {
         let text = b"55d0-55e0 r-xp 00002000 fe:00 1234                  /usr/bin/a b (x)\n\
             55e0-55f0 rw-p 00003000 fe:00 1234                  /usr/bin/a\n\
             7f00-7f10 r-xp 00000000 00:01 99                    /memfd:doublemapper (deleted)\n\
+            7f10-7f20 r-xp 00000000 00:01 98                    /memfd:biopsy-preload (deleted)\n\
             7f20-7f30 rwxp 00000000 00:00 0 \n\
             7f40-7f50 r-xp 00000000 fe:00 7                     /tmp/odd\\012name (deleted)\n\
             7f60-7f70 r-xp 00000000 00:00 0                     [vdso]\n\
@@ -182,6 +192,7 @@ mod tests {
             [
                 ("/usr/bin/a b (x)".to_owned(), ModuleKind::Elf, false),
                 ("/memfd:doublemapper".to_owned(), ModuleKind::Jit, true),
+                ("/memfd:biopsy-preload".to_owned(), ModuleKind::Elf, true),
                 (String::new(), ModuleKind::Jit, false),
                 ("/tmp/odd\nname".to_owned(), ModuleKind::Elf, true),
                 ("[vdso]".to_owned(), ModuleKind::Vdso, false),

@@ -243,12 +243,12 @@ impl Processes {
         })
     }
 
-    /// A thread ended. Returns true when it was the last one of its process.
     /// Whether no other thread of the process is there.
     pub(crate) fn is_last(&self, pid: u32, tid: u32) -> bool {
         !self.threads.iter().any(|(other, of)| *of == pid && *other != tid)
     }
 
+    /// A thread ended. Returns true when it was the last one of its process.
     pub(crate) fn thread_ended(
         &mut self,
         pid: u32,
@@ -290,7 +290,8 @@ impl Processes {
                     Ok(file) => (Some(file), candidates),
                     Err(error) => {
                         let other = maps::is_another_format(&candidates);
-                        if kind == ModuleKind::Elf && !other && self.unreadable.insert(path.clone()) {
+                        let is_told = kind == ModuleKind::Elf && !other && !entry.is_ours();
+                        if is_told && self.unreadable.insert(path.clone()) {
                             let message = format!(
                                 "`{path}` of process {pid} cannot be read: its frames have no names: {error}"
                             );

@@ -200,9 +200,9 @@ impl Recorder {
         self.counted = Some(Counted::new(program, pid));
     }
 
-    fn read_counted(&mut self) {
+    fn read_counted(&mut self, all_places: bool) {
         let Self { counted: Some(counted), state, .. } = self else { return };
-        let result = counted.read(&mut state.frames, &mut state.sink);
+        let result = counted.read(all_places, &mut state.frames, &mut state.sink);
         state.keep(result);
     }
 
@@ -430,7 +430,7 @@ impl Recorder {
     }
 
     fn each_second(&mut self, now: u64) {
-        self.read_counted();
+        self.read_counted(false);
         self.note_losses(now);
         self.adapt_threshold(now, false);
         if self.state.skipped > 0 {

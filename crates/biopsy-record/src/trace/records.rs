@@ -173,6 +173,7 @@ impl State {
 
     /// The last moment at which it is known what lies where in a process that has ended, or executed another program.
     pub(super) fn before_the_end(&mut self, record: &PerfRecord, counted: &mut Counted) {
+        counted.see(record);
         let is_exec = match *record {
             PerfRecord::Name { pid, exec: true, .. } if counted.is_of(pid) => {
                 if !counted.executes_another() {
@@ -188,7 +189,7 @@ impl State {
             _ => return,
         };
         let result = counted
-            .read(&mut self.frames, &mut self.sink)
+            .read(true, &mut self.frames, &mut self.sink)
             .and_then(|()| counted.end(is_exec, &mut self.sink));
         self.keep(result);
     }

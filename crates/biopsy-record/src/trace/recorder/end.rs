@@ -27,7 +27,7 @@ impl Recorder {
         if let Some(watch) = self.allocations.as_mut().and_then(|all| all.finish(monotonic_nanos())) {
             self.state.push(&TimelineEvent::AllocationWatch(watch));
         }
-        self.read_counted();
+        self.read_counted(true);
         if let Some(counted) = &mut self.counted {
             counted.stop();
         }
@@ -35,6 +35,10 @@ impl Recorder {
         self.note_unwatched();
         if cut_short.is_none() {
             self.last_reading();
+            if let Some(counted) = &self.counted {
+                let result = counted.tell_children(&mut self.state.sink);
+                self.state.keep(result);
+            }
             let now = monotonic_nanos();
             self.next_slice = now;
             self.last_slices(now);
