@@ -147,10 +147,21 @@ fn build(target: &Path) -> Outcome<PathBuf> {
     })?;
     let program = target.join(&triple).join("dist/biopsy");
     let headers = output_of(Command::new("readelf").args(["-lW"]).arg(&program))?;
-    match headers.contains("INTERP") {
-        true => Err(format!("`{}` is not static: it names an interpreter", program.display())),
-        false => Ok(program),
+    if headers.contains("INTERP") {
+        return Err(format!("`{}` is not static: it names an interpreter", program.display()));
     }
+    let bytes = std::fs::read(&program).map_err(|error| format!("cannot read the program: {error}"))?;
+    match std::env::consts::ARCH != "x86_64" || holds(&bytes, COUNTS) {
+        true => Ok(program),
+        false => Err(format!("`{}` has no library that counts allocations in it", program.display())),
+    }
+}
+
+/// In the library that counts allocations: what the program looks for where it writes into its copy (`biopsy_preload::layout::CONFIG`).
+const COUNTS: &[u8] = b"biopsy-preload:1\xff\xff\xff\xff";
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 /// The linker that comes with the compiler: it keeps one of several functions with the same code. Relative relocations are packed, a
@@ -209,6 +220,8 @@ step $B dump $victim -o d.core
 step $B dump $victim --format minidump -o d.dmp
 step $B capture $victim --for 2s -o c.zip
 step $B trace $victim --for 2s -o t.zip
+# Only programs for glibc are counted.
+[ ! -e /lib64/ld-linux-x86-64.so.2 ] || step $B trace --launch --allocations=full --quiet -o a.zip -- sleep 1
 step $B snapshot $victim -o s.zip
 step $B analyze c.zip --html r.html
 step $B analyze d.core

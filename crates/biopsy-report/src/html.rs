@@ -7,6 +7,7 @@
 mod charts;
 mod flames;
 mod functions;
+mod live_bytes;
 mod numbers;
 mod page;
 mod readings;

@@ -1,7 +1,7 @@
 //! What the page has of a recording beside its report: charts, flame graphs, threads, lines.
 
 use super::numbers::{cut, round};
-use super::{charts, flames, functions, runtime_charts, traced};
+use super::{charts, flames, functions, live_bytes, runtime_charts, traced};
 use crate::assemble::{Assembly, brief};
 use crate::schema::{self, Context};
 use crate::units::counted;
@@ -95,6 +95,7 @@ pub(super) fn recorded(assembly: &mut Assembly<'_>, notes: &mut Vec<String>) -> 
     let mut charts = charts::charts(assembly);
     traced::add(assembly, &mut charts);
     runtime_charts::add(assembly, &mut charts);
+    live_bytes::add(assembly, &mut charts);
     let window = assembly.window.1.since(assembly.window.0);
     let recorded = Recorded {
         started: when::for_people(&capture.header.start),

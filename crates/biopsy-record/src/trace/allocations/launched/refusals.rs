@@ -145,7 +145,9 @@ impl Program {
         };
         let name = read_up_to(head, interpreter.offset, interpreter.file_size.min(HEAD)).unwrap_or_default();
         let is_musl = name.windows(8).any(|bytes| bytes == b"/ld-musl");
-        is_musl.then_some("is for the C library musl, which the library that counts was not tried with")
+        is_musl.then_some(
+            "is for the C library musl, whose loader does not hand over the environment: what the program starts would look for the library, too",
+        )
     }
 }
 
