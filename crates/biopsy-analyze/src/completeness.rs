@@ -168,7 +168,7 @@ impl Completeness {
     fn unwatched_share(&self) -> Option<f64> {
         let loss = self.losses.iter().find(|loss| loss.kind == LossKind::Switches)?;
         let share = loss.time.as_secs_f64() / self.seconds;
-        Some(share.min(1.0)).filter(|share| *share >= 0.005)
+        Some(share.min(1.0)).filter(|share| *share >= 0.01)
     }
 
     fn add_undetermined(&mut self, capture: &Capture) {

@@ -269,8 +269,8 @@ fn switches_that_nobody_watched_are_told_by_their_share_of_the_time() {
         (&[(0, 4_000), (5_000, 9_000)][..], Some("80 %")),
         // Overlaps count once.
         (&[(0, 4_000), (2_000, 6_000)], Some("60 %")),
-        (&[(0, 50)], Some("1 %")),
-        (&[(0, 49)], None),
+        (&[(0, 100)], Some("1 %")),
+        (&[(0, 99)], None),
         (&[], None),
     ] {
         let mut made = Made::default();

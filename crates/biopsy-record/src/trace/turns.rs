@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 const BUDGET: u64 = 5_000;
 /// Above so many times the budget, watching is taken in turns; below the budget, it is whole again.
 const MUCH: u64 = 2;
-/// So many readings in a row say that it is much.
+/// So many readings in a row say that it is much, or little.
 const READINGS: u32 = 2;
 /// Length of a time in which switches are watched. To attach takes 7 ms, nearly all of it waiting.
 const WATCHED: u64 = Duration::from_millis(100).as_nanos() as u64;
@@ -47,9 +47,10 @@ enum Now {
 #[derive(Debug)]
 pub(crate) struct Turns {
     now: Now,
-    /// Switches for each second, as [`BUDGET`] counts them, and how many readings said much.
+    /// Switches for each second, as [`BUDGET`] counts them, and how many readings in a row said much, and little.
     rate: u64,
     much: u32,
+    little: u32,
     /// Time and totals at the last reading.
     before: Option<(u64, Used)>,
     /// Of a generator: turns must not keep step with anything that the target does regularly.
@@ -73,17 +74,19 @@ impl Used {
 
 impl Turns {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { now: Now::Whole, rate: 0, much: 0, before: None, random: seed | 1 }
+        Self { now: Now::Whole, rate: 0, much: 0, little: 0, before: None, random: seed | 1 }
     }
 
-    /// Totals at a moment. They may become smaller, when threads end or are counted in another way.
+    /// Totals at a moment. They become smaller when threads end: such a reading says nothing.
     pub(crate) fn read(&mut self, now: u64, used: Used) {
         let Some((at, before)) = self.before.replace((now, used)) else { return };
-        let switches = used.switches.saturating_sub(before.switches);
+        let Some(switches) = used.switches.checked_sub(before.switches) else { return };
         let nanos = used.running.saturating_sub(before.running).max(now.saturating_sub(at)).max(1);
         self.rate =
             u64::try_from(u128::from(switches) * u128::from(SECOND) / u128::from(nanos)).unwrap_or(u64::MAX);
-        self.much = if self.rate > BUDGET * MUCH { self.much.saturating_add(1) } else { 0 };
+        let row = |is: bool, so_far: u32| if is { so_far.saturating_add(1) } else { 0 };
+        self.much = row(self.rate > BUDGET * MUCH, self.much);
+        self.little = row(self.rate < BUDGET, self.little);
     }
 
     /// What is due.
@@ -91,11 +94,11 @@ impl Turns {
         match self.now {
             Now::Whole if self.much >= READINGS => {
                 // Threads are counted in another way from here on.
-                self.before = None;
+                (self.before, self.little) = (None, 0);
                 self.now = Now::Away { until: now.saturating_add(self.gap()) };
                 Turn::Begin
             }
-            Now::Away { .. } if self.rate < BUDGET => {
+            Now::Away { .. } if self.little >= READINGS => {
                 (self.before, self.much) = (None, 0);
                 self.now = Now::Whole;
                 Turn::End
@@ -187,11 +190,20 @@ mod tests {
     }
 
     #[test]
-    fn totals_that_become_smaller_are_little() {
+    fn totals_that_become_smaller_say_nothing() {
+        let used = |switches| Used { switches, running: 0 };
         let mut turns = Turns::new(7);
         for second in 0..10 {
-            turns.read(second * SECOND, Used { switches: 1_000_000 - second * 100_000, running: 0 });
+            turns.read(second * SECOND, used(1_000_000 - second * 100_000));
             assert_eq!(turns.next(second * SECOND), Turn::Stay);
+        }
+        // Threads that end every other second do not end it.
+        let mut turns = Turns::new(7);
+        run(&mut turns, 0, 5, 50_000, 1);
+        assert_ne!(turns.now, Now::Whole);
+        for second in 5..60 {
+            turns.read(second * SECOND, used(if second % 2 == 0 { 100_000 } else { 150_000 }));
+            assert_ne!(turns.next(second * SECOND), Turn::End);
         }
     }
 }
