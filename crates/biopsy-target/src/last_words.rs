@@ -6,10 +6,12 @@ use biopsy_model::Pid;
 
 use crate::process::proc_root::ProcRoot;
 
-/// Bytes at the end of the file that are read.
-const BYTES: u64 = 16 << 10;
-/// Lines of them that are kept.
-const LINES: usize = 120;
+mod runs;
+
+/// Bytes at the end of the file that are read: an exception of Java with a cause or two, each 1,024 calls deep, has its beginning in them.
+const BYTES: u64 = 256 << 10;
+/// Lines of them that are kept, after long stacks were made short.
+const LINES: usize = 600;
 /// Standard error, else standard output.
 const DESCRIPTORS: [u32; 2] = [2, 1];
 
@@ -37,7 +39,8 @@ fn of_descriptor(root: &ProcRoot, pid: Pid, number: u32) -> Option<Vec<String>> 
 /// `cut`: the first line has lost its beginning.
 fn lines(bytes: &[u8], cut: bool) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
-    let mut lines: Vec<String> = text.lines().skip(usize::from(cut)).map(str::to_owned).collect();
+    let lines = text.lines().skip(usize::from(cut)).map(str::to_owned).collect();
+    let mut lines = runs::shorten(lines);
     lines.drain(..lines.len().saturating_sub(LINES));
     lines
 }
@@ -53,9 +56,9 @@ mod tests {
     fn the_end_of_a_text_is_kept_in_whole_lines() {
         assert_eq!(lines(b"ead\nsecond\nthird", true), ["second", "third"]);
         assert_eq!(lines(b"first\n", false), ["first"]);
-        let many = "x\n".repeat(500) + &"y".repeat(900);
+        let many = "x\n".repeat(5000) + &"y".repeat(900);
         let kept = lines(many.as_bytes(), false);
-        assert_eq!((kept.len(), kept.last().map(String::len)), (120, Some(900)));
+        assert_eq!((kept.len(), kept.last().map(String::len)), (600, Some(900)));
         assert!(lines(b"", false).is_empty());
     }
 

@@ -56,7 +56,7 @@ pub use frame_rows::FrameRow;
 pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
-pub use last_words::LastWords;
+pub use last_words::{LastWords, LastWordsKind, Writer};
 pub use locks::{Holder, LockKind, LockOwner, LockWait, Nobody, StuckWait};
 pub use looks::Looks;
 pub use managed::{Managed, Runtimes};

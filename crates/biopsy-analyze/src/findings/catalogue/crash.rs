@@ -54,8 +54,8 @@ pub(super) const UNHANDLED_EXCEPTION: About = About {
     means: "An exception reached the end of a thread, and the runtime ended the process. The exception is the cause; the abort is only its end.",
     said: &[of_memory(
         "a .NET process died of an exception: its type, HRESULT, redacted message, inner exceptions; a Go process ends by a panic that nobody \
-         recovered; a process ends itself with another status than 0 behind a traceback or panic of Python, Java, JavaScript or Rust that it wrote \
-         to its standard error, where that is a file",
+         recovered; a process ends itself with another status than 0 behind an exception or a panic (Python, Java, JavaScript, .NET, Go, Rust) that \
+         it wrote to its standard error, where that is a file: its runtime because nobody caught it, or, and then that is said, the program itself",
         "runtime's memory; what it wrote last (`dump --on exit!=0`)",
     )],
     disproved_by: "The exception was caught, and something else raised the signal afterwards.",

@@ -1,7 +1,7 @@
 //! An exception that nobody caught, or that ended the process.
 
 use crate::dump::managed::ExceptionRow;
-use crate::dump::{Access, DumpAnalysis};
+use crate::dump::{Access, DumpAnalysis, LastWords, LastWordsKind, Writer};
 use crate::findings::dump::{at, own, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
@@ -11,36 +11,72 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     of_dotnet(analysis).or_else(|| of_go(analysis)).or_else(|| of_words(analysis))
 }
 
-/// A process that ended itself, and whose runtime wrote what for.
+/// Calls of the program that a line of evidence names.
+const CALLS: usize = 12;
+
+/// A process that ended itself, and wrote what for.
 fn of_words(analysis: &DumpAnalysis) -> Option<Finding> {
     let words = analysis.last_words.as_ref().filter(|_| analysis.crash.is_none())?;
     let (thread, status) = analysis.threads.iter().find_map(|thread| Some((thread, thread.ends_with?)))?;
     if status == 0 {
         return None;
     }
+    let by = writer(words, status);
+    let words = &LastWords { by, ..words.clone() };
     let place = words.place.as_ref().map_or(String::new(), |place| format!(" in {}", place.name()));
-    let what = match words.type_name.as_str() {
-        panic if panic.contains(' ') => panic.to_owned(),
-        name => format!("`{name}` was not caught"),
-    };
-    let mut evidence =
-        vec![fact(format!("it wrote before it ended: {}: {}", words.type_name, words.text), None)];
+    let mut evidence = vec![fact(format!("it wrote before it ended: {}", words.wrote()), None)];
     evidence.extend(words.place.as_ref().and_then(|place| place.source.as_ref()).map(|(file, line)| {
         let line = line.map_or(String::new(), |line| format!(":{line}"));
         fact(format!("thrown in {file}{line}"), None)
     }));
+    evidence.extend(words.recurses().map(|(call, count)| {
+        fact(format!("{call} calls itself: it is {count} of the {} calls it wrote", words.calls.len()), None)
+    }));
+    evidence.extend(words.became.iter().map(|became| fact(became.clone(), None)));
     evidence.push(at(
         Reference::Thread(thread.tid),
         format!("{} then ended the process with status {status}", thread.label()),
     ));
+    if words.calls.len() > 1 {
+        let shown: Vec<&str> = words.calls.iter().take(CALLS).map(String::as_str).collect();
+        let rest = words.calls.len() - shown.len();
+        let rest = if rest > 0 { format!(" ← {rest} more") } else { String::new() };
+        evidence.push(fact(format!("its calls, from inside: {}{rest}", shown.join(" ← ")), None));
+    }
     evidence.extend(signature(analysis));
+    let explanation = match by {
+        Writer::Runtime => {
+            "An exception or a panic left the outermost function, and the runtime ends the process then. By the time it ends nothing of it is on \
+             a stack any more: place and text are from what the runtime wrote to its standard error."
+        }
+        Writer::Program => {
+            "The program caught an exception, or was told of one that nobody caught, wrote it, and ended itself. By then nothing of it is on a \
+             stack any more: place and text are from what it wrote to its standard error last."
+        }
+    };
+    let next = match words.kind {
+        LastWordsKind::Rejection => {
+            "Look for the text in the program: who rejects a promise with it, or throws it in an `async` function? Reject with an `Error`, \
+             which says where"
+        }
+        _ => "Look at the function and line, and at who gave it what it failed at",
+    };
     Some(finding(
-        format!("The process ended itself with status {status}{place}: {what}"),
-        "An exception or a panic left the outermost function, and the runtime ends the process then. By the time it ends nothing of it is on \
-         a stack any more: place and text are from what the runtime wrote to its standard error.",
+        format!("The process ended itself with status {status}{place}: {}", words.what()),
+        explanation,
         evidence,
-        "Look at the function and line, and at who gave it what it failed at",
+        next,
     ))
+}
+
+/// Python ends by status 1 behind an exception that nobody caught: where it is another one, somebody decided so.
+fn writer(words: &LastWords, status: u8) -> Writer {
+    let of_python = words
+        .place
+        .as_ref()
+        .and_then(|place| place.source.as_ref())
+        .is_some_and(|(file, _)| file.ends_with(".py") || file.starts_with('<'));
+    if of_python && status != 1 { Writer::Program } else { words.by }
 }
 
 /// A process of Go that ends by `exit`: where a signal ends it, that is the finding.
@@ -140,5 +176,105 @@ fn what(exception: &ExceptionRow) -> String {
     match exception.inner.last() {
         Some(inner) => format!("{}, caused by {},", exception.type_name, inner.type_name),
         None => exception.type_name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dump::{DumpThread, StackPlace};
+    use biopsy_model::Tid;
+
+    fn words() -> LastWords {
+        let place = StackPlace {
+            function: "price".to_owned(),
+            source: Some(("/srv/Menu.java".to_owned(), Some(7))),
+            own: true,
+            shown: Some("price (Menu.java:7)".to_owned()),
+            ..StackPlace::default()
+        };
+        LastWords {
+            kind: LastWordsKind::Exception,
+            type_name: "NoPrice".to_owned(),
+            text: "soup".to_owned(),
+            place: Some(place),
+            calls: Vec::new(),
+            by: Writer::Runtime,
+            became: Vec::new(),
+        }
+    }
+
+    fn said(words: LastWords, status: Option<u8>) -> Option<Finding> {
+        let thread = DumpThread { tid: Tid(3), ends_with: status, ..DumpThread::default() };
+        find(&DumpAnalysis { threads: vec![thread], last_words: Some(words), ..DumpAnalysis::default() })
+    }
+
+    fn title(words: LastWords, status: u8) -> String {
+        said(words, Some(status)).expect("it ends itself").title
+    }
+
+    #[test]
+    fn what_a_process_wrote_is_why_it_ended_itself() {
+        let place = "The process ended itself with status 1 in price (Menu.java:7)";
+        assert_eq!(title(words(), 1), format!("{place}: `NoPrice` was not caught"));
+        let by = |kind, by| LastWords { kind, by, ..words() };
+        let own = by(LastWordsKind::Exception, Writer::Program);
+        assert_eq!(title(own, 1), format!("{place}: the program itself wrote `NoPrice`, and ended"));
+        for (kind, what) in [
+            (LastWordsKind::RustPanic, "a Rust panic"),
+            (LastWordsKind::GoPanic, "a panic that nobody recovered"),
+            (LastWordsKind::GoFatal, "a fatal error of the runtime of Go: soup"),
+            (LastWordsKind::Value, "a value was thrown that is no error, and not caught"),
+        ] {
+            assert_eq!(title(by(kind, Writer::Runtime), 1), format!("{place}: {what}"));
+        }
+        // Of a rejected promise nobody knows where.
+        let rejected = LastWords { place: None, ..by(LastWordsKind::Rejection, Writer::Runtime) };
+        let found = said(rejected, Some(1)).expect("it ends itself");
+        let text = "The process ended itself with status 1: a promise was rejected, with a reason that is no error, and nobody handled it";
+        assert_eq!(found.title, text);
+        assert_eq!(found.evidence[0].text, "it wrote before it ended: rejected with the reason: soup");
+        assert!(found.next_steps[0].contains("who rejects"));
+    }
+
+    #[test]
+    fn python_that_ends_with_another_status_was_asked_to() {
+        let python = |status| {
+            let mut words = words();
+            words.place.as_mut().expect("a place").source = Some(("/srv/menu.py".to_owned(), None));
+            title(words, status)
+        };
+        assert!(python(1).ends_with("`NoPrice` was not caught"));
+        assert!(python(70).ends_with("the program itself wrote `NoPrice`, and ended"));
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_process_that_ends_well_or_goes_on() {
+        assert_eq!(said(words(), Some(0)), None);
+        assert_eq!(said(words(), None), None, "it goes on");
+    }
+
+    #[test]
+    fn evidence_has_the_calls_and_what_became_of_it() {
+        let mut deep = words();
+        deep.became = vec!["passed on as Closed: today, in serve (Menu.java:9)".to_owned()];
+        deep.calls = (0..40)
+            .map(|at| if at < 20 { "deep (Menu.java:5)".to_owned() } else { format!("c{at}") })
+            .collect();
+        let found = said(deep, Some(1)).expect("it ends itself");
+        let evidence: Vec<&str> = found.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
+        assert_eq!(
+            evidence[..4],
+            [
+                "it wrote before it ended: NoPrice: soup",
+                "thrown in /srv/Menu.java:7",
+                "deep (Menu.java:5) calls itself: it is 20 of the 40 calls it wrote",
+                "passed on as Closed: today, in serve (Menu.java:9)",
+            ]
+        );
+        assert!(
+            evidence[5].starts_with("its calls, from inside: deep (Menu.java:5) ← ")
+                && evidence[5].ends_with(" ← 28 more")
+        );
     }
 }
