@@ -36,6 +36,8 @@ pub struct Across {
     pub chain_returns: bool,
     /// Processes from which threads wait for answers to what these have not read.
     pub silent: Vec<SilentPeer>,
+    /// Children that wait until the process reads what they write.
+    pub full_pipes: Vec<FullPipe>,
 }
 
 impl Across {
@@ -44,6 +46,25 @@ impl Across {
         let steps = self.circles.iter().chain(&self.chain).flatten();
         let steps = steps.filter(|step| step.pid == pid).map(|step| step.tid);
         steps.chain(self.silent.iter().flat_map(|peer| peer.waiters.iter().copied())).collect()
+    }
+}
+
+/// A child that cannot write on: nobody but the process that was analysed could read what it writes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FullPipe {
+    /// Which.
+    pub pid: Pid,
+    /// Its name.
+    pub process: String,
+    /// What it waits for: `room in the pipe of descriptor 1`.
+    pub what: String,
+}
+
+impl FullPipe {
+    /// `process 4711 (seq)`
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("process {} ({})", self.pid, self.process)
     }
 }
 
@@ -137,6 +158,7 @@ pub(crate) fn join(
         }
     }
     across.silent = graph.silent();
+    across.full_pipes = graph.full_pipes();
     if across.circles.is_empty()
         && let Some((chain, returns)) = graph.chain()
     {
@@ -163,6 +185,22 @@ impl Graph<'_> {
 
     fn lock(&self, tid: Tid, process: &PeerProcess) -> Option<&LockWait> {
         self.frozen.get(&tid).filter(|_| process.pid == self.own)?.lock.as_ref()
+    }
+
+    /// Children at a pipe that is full.
+    fn full_pipes(&self) -> Vec<FullPipe> {
+        let children = self.look.processes.iter().filter(|process| process.parent == Some(self.own));
+        let full = children.filter_map(|child| {
+            let mut waits = child.threads.iter().filter_map(|thread| thread.wait.as_ref());
+            let wait = waits.find(|wait| {
+                wait.object == PeerObject::PipeRoom
+                    && wait.all_seen
+                    && !wait.timed
+                    && wait.helpers == [self.own]
+            })?;
+            Some(FullPipe { pid: child.pid, process: child.name.clone(), what: wait.what.clone() })
+        });
+        full.collect()
     }
 
     /// Who has not read what this process sent, and is waited for.

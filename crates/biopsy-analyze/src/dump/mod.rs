@@ -47,7 +47,7 @@ use biopsy_stacks::ahead::LockFamily;
 use biopsy_stacks::image::ImageStacks;
 
 pub(crate) use across::STOPPED;
-pub use across::{Across, SilentPeer, Step};
+pub use across::{Across, FullPipe, SilentPeer, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
 pub(crate) use crash_reasons::{ALL_ASLEEP, OVERFLOWED, by_functions};

@@ -233,3 +233,19 @@ fn a_pipe_of_which_only_its_own_process_has_the_writing_end_is_told_after_what_o
     assert_eq!(chain(itself(), 0, &[70]), None, "a thread of .NET's own, for signals");
     assert_eq!(chain(itself(), 0, &[7]), Some(1), "a thread of the program in .NET");
 }
+
+#[test]
+fn a_child_waits_for_room_that_only_its_parent_could_make() {
+    let full = |parent: u32, wait: PeerWait| {
+        let mut look = look(&[(7, None), (8, Some(wait))]);
+        look.processes[1].parent = Some(Pid(parent));
+        let found = join(&frozen(7, 202), &look, &[], &FxHashSet::default()).full_pipes;
+        found.iter().map(FullPipe::label).collect::<Vec<_>>()
+    };
+    assert_eq!(full(7, wait(&[7], PeerObject::PipeRoom)), ["process 8 (p8)"]);
+    assert!(full(4, wait(&[7], PeerObject::PipeRoom)).is_empty(), "somebody else's child");
+    assert!(full(7, wait(&[7, 9], PeerObject::PipeRoom)).is_empty(), "another one reads there, too");
+    assert!(full(7, wait(&[7], PeerObject::PipeData)).is_empty(), "it reads");
+    let unseen = PeerWait { all_seen: false, ..wait(&[7], PeerObject::PipeRoom) };
+    assert!(full(7, unseen).is_empty());
+}

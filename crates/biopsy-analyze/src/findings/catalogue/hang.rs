@@ -73,7 +73,8 @@ pub(super) const STUCK_WAIT: About = About {
             moment that is usual; who would give the answer, memory does not say.",
     said: &[of_memory(
         "threads other than the main one, goroutines, tasks or async operations wait without a limit for what somebody was to give them (a \
-         future, latch, barrier, event, pulse, semaphore, room in a queue), and nothing says who: a notice from 2 on. Workers that wait \
+         future, latch, barrier, event, pulse, semaphore, room in a queue, the end of a process that it started; a child that waits until its output \
+         is read is named), and nothing says who: a notice from 2 on. Workers that wait \
          for work are left out. Of one, or of the main thread alone, it is an information, and so it is of those at a condition, a \
          semaphore, an atomic, a pulse, a channel, `Atomics.wait` of JavaScript, a `connect` or an `open` where nothing else was found: who stands alone first, then the most, who takes work at last",
         "stacks; the runtime's memory",

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
-use crate::dump::{DumpAnalysis, DumpThread, FrameRow, LockKind, Movement};
+use crate::dump::{DumpAnalysis, DumpThread, FrameRow, FullPipe, LockKind, Movement};
 use crate::findings::dump::NAMED;
 use crate::findings::evidence::fact;
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
@@ -17,6 +17,8 @@ use biopsy_model::Tid;
 const IMPACT: f64 = 0.15;
 /// What the reader of Node calls a wait for `Atomics.notify`.
 const ATOMICS_WAIT: &str = "Atomics.wait";
+/// What a thread waits for that has started a program.
+const END_OF_CHILD: &str = "the end of a process";
 /// Frames above the program's that are looked at for what is waited for.
 const INNER: usize = 48;
 
@@ -67,7 +69,10 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("System.Threading.WaitHandle.", Answer("an event")),
     ("System.Threading.Monitor.Wait", Answer("a pulse of a monitor")),
     ("System.Threading.Thread.Join", Answer("the end of a thread")),
+    ("System.Diagnostics.Process.WaitForExit", Answer(END_OF_CHILD)),
     // Java
+    ("java.lang.ProcessImpl.waitFor", Answer(END_OF_CHILD)),
+    ("java.lang.Process.waitFor", Answer(END_OF_CHILD)),
     ("java.util.concurrent.CountDownLatch.await", Answer("a latch")),
     ("java.util.concurrent.CyclicBarrier.", Answer("a barrier")),
     ("java.util.concurrent.Phaser.", Answer("a phaser")),
@@ -102,6 +107,8 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("Queue.join", Answer("a queue that is worked off")),
     ("Queue.get", Work("something in a queue")),
     ("Thread.join", Answer("the end of a thread")),
+    ("Popen.wait", Answer(END_OF_CHILD)),
+    ("Popen._wait", Answer(END_OF_CHILD)),
 ];
 
 /// Who waits in one place for one kind of thing.
@@ -171,24 +178,49 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     if analysis.looks.is_some() && still > 0 {
         evidence.push(fact(format!("in all looks {still} of them stood in the same place"), None));
     }
+    let full: Vec<&FullPipe> = match what.as_str() {
+        END_OF_CHILD => analysis.across.iter().flat_map(|across| &across.full_pipes).collect(),
+        _ => Vec::new(),
+    };
+    // Before those who wait: it is why they do.
+    evidence.splice(0..0, full.iter().take(NAMED).map(|child| fact(full_pipe(child), None)));
+    let (end, explanation) = match full.first() {
+        Some(child) => (format!("{}, which waits until somebody reads its output", child.label()), FULL_PIPE),
+        None => ("who would end that is not determined".to_owned(), ANSWER),
+    };
     let pid = analysis.identity.pid;
     Some(Finding {
         id: FindingId::StuckWait,
         severity: if quiet { Severity::Info } else { Severity::Notice },
         // Before what all threads do.
         impact: if quiet { 0.55 } else { IMPACT },
-        title: format!("{who} in {place} for {what}, without a limit; who would end that is not determined"),
-        explanation: "What they wait for is an answer of another part of the program, not work. At one moment that is usual; where nobody gives \
-                      the answer any more (an error on the way, a thread that ended, an order that was lost), it is the hang. Memory \
-                      keeps no note of who was to give it."
-            .to_owned(),
+        title: match full.is_empty() {
+            true => format!("{who} in {place} for {what}, without a limit; {end}"),
+            false => format!("{who} in {place} for {what}, without a limit: {end}"),
+        },
+        explanation: explanation.to_owned(),
         evidence,
         next_steps: vec![
             format!("`biopsy stacks {pid} --looks 3 --every 2s` determines whether they still stand there"),
-            "Look at who should complete, set or release it, and which way out of that code leaves it out".to_owned(),
+            match full.is_empty() {
+                true => "Look at who should complete, set or release it, and which way out of that code leaves it out",
+                false => "Read the output to its end first, or in another thread, and wait for the process then",
+            }
+            .to_owned(),
             "Give the wait a limit".to_owned(),
         ],
     })
+}
+
+const ANSWER: &str = "What they wait for is an answer of another part of the program, not work. At one moment that is usual; where nobody gives \
+                      the answer any more (an error on the way, a thread that ended, an order that was lost), it is the hang. Memory \
+                      keeps no note of who was to give it.";
+const FULL_PIPE: &str = "A pipe has room for 64 KiB. Who waits for the end of a process before its output is read waits for ever as soon as \
+                         there is more of it: the process cannot end before somebody reads. Where another thread reads it all the time, the \
+                         pipe is full for a moment only: a second look tells.";
+
+fn full_pipe(child: &FullPipe) -> String {
+    format!("{} waits for {}, and nobody but this process reads there", child.label(), child.what)
 }
 
 fn number(evidence: &Evidence) -> f64 {
@@ -400,6 +432,9 @@ mod tests {
             ("Queue.get", Some(Work("something in a queue"))),
             ("Event.wait", Some(Answer("an event"))),
             ("<std::sync::mpsc::SyncSender<i32>>::send", Some(Answer("room in a channel"))),
+            ("System.Diagnostics.Process.WaitForExitCore", Some(Answer(END_OF_CHILD))),
+            ("java.lang.ProcessImpl.waitFor", Some(Answer(END_OF_CHILD))),
+            ("Popen.wait", Some(Answer(END_OF_CHILD))),
             ("pthread_cond_wait", None),
         ] {
             assert_eq!(by_name(name), awaits, "{name}");
@@ -433,5 +468,44 @@ mod tests {
         assert_eq!(said(None), None, "it runs");
         assert_eq!(said(Some(StrandWait { ends_by_itself: true, ..select })), None);
         assert_eq!(said(Some(StrandWait::of(WaitKind::Io, "IO wait"))), None, "a peer may answer");
+    }
+
+    #[test]
+    fn a_child_whose_output_nobody_reads_is_named() {
+        use crate::dump::strands::{RuntimeStrands, StrandFrame, StrandId, StrandWait};
+        use crate::dump::{Across, DumpFacts};
+        let said = |full: bool, function: &str| {
+            let frame = |function: &str| StrandFrame { function: function.into(), ..StrandFrame::default() };
+            let strand = |tid: u32| Strand {
+                tid: Some(Tid(tid)),
+                frames: ["java.lang.Object.wait", function, "shop.Convert.run"].map(frame).to_vec(),
+                wait: Some(StrandWait::of(WaitKind::Condition, "waiting on condition")),
+                state: StrandState::Waiting,
+                ..Strand::new(StrandId(u64::from(tid)), StrandKind::Thread)
+            };
+            let mut runtime = RuntimeStrands::new(RuntimeKind::Java, b"java", 0);
+            runtime.strands = vec![strand(7), strand(8)];
+            let facts = [runtime];
+            let strands =
+                crate::dump::strands::analyze(&DumpFacts { strands: &facts, ..DumpFacts::default() });
+            let child = FullPipe {
+                pid: biopsy_model::Pid(9),
+                process: "seq".to_owned(),
+                what: "room in the pipe of descriptor 1".to_owned(),
+            };
+            let across =
+                Across { full_pipes: if full { vec![child] } else { Vec::new() }, ..Across::default() };
+            find(&DumpAnalysis { strands, across: Some(across), ..DumpAnalysis::default() })
+                .expect("they wait")
+        };
+        let found = said(true, "java.lang.ProcessImpl.waitFor");
+        let title = "2 threads wait in shop.Convert.run for the end of a process, without a limit: process 9 (seq), which waits \
+                     until somebody reads its output";
+        assert_eq!((found.title.as_str(), found.severity), (title, Severity::Notice));
+        let text = "process 9 (seq) waits for room in the pipe of descriptor 1, and nobody but this process reads there";
+        assert_eq!(found.evidence[0].text, text);
+        // Of a child that just runs, and of who waits for something else, nothing of the kind.
+        assert!(said(false, "java.lang.ProcessImpl.waitFor").title.ends_with("is not determined"));
+        assert!(said(true, "java.util.concurrent.FutureTask.get").title.ends_with("is not determined"));
     }
 }
