@@ -164,6 +164,12 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
         };
         list.push(fact(text, None));
     }
+    // A runtime that aborts has said why.
+    let words = analysis.last_words.as_ref().filter(|_| ends_itself(crash) && crash.thrown.is_none());
+    if let Some(words) = words {
+        let inside = words.place.as_ref().map_or(String::new(), |place| format!(", in {}", place.name()));
+        list.push(fact(format!("it wrote before it ended: {}{inside}", words.wrote()), None));
+    }
     if let Some(reason) = crash.reason.filter(|_| !ends_itself(crash)) {
         list.push(fact(format!("the functions on the way say: {reason}"), None));
     }

@@ -318,4 +318,103 @@ mod tests {
         assert_eq!(severity, Severity::Warning);
         assert!(title.contains("no code of the program signals"), "{title}");
     }
+
+    #[test]
+    fn what_nobody_is_left_for_is_told_by_what_it_is() {
+        type Row = (Nobody, Severity, &'static str);
+        let rows: [Row; 4] = [
+            (Nobody::IsLeft, Severity::Notice, "nobody is left to signal"),
+            (Nobody::GaveBack, Severity::Warning, "has not one slot left, and nobody has one"),
+            (Nobody::LetGo, Severity::Notice, "is held, and no thread is where it would give it back"),
+            (Nobody::Signals, Severity::Warning, "no code of the program signals"),
+        ];
+        for (nobody, severity, words) in rows {
+            let stuck = StuckWait { waiters: vec![Tid(3)], nobody, ..StuckWait::default() };
+            let found = find(&DumpAnalysis { stuck: vec![stuck], ..DumpAnalysis::default() }).unwrap();
+            assert_eq!((found.id, found.severity), (FindingId::NeverWoken, severity), "{words}");
+            assert!(
+                found.title.starts_with("1 thread waits for") && found.title.ends_with(words),
+                "{}",
+                found.title
+            );
+            assert!(found.evidence.iter().any(|one| one.text.starts_with("how that is known")), "{words}");
+            assert!(!found.explanation.is_empty() && found.next_steps.len() == 2, "{words}");
+        }
+        assert_eq!(find(&DumpAnalysis::default()), None);
+    }
+
+    #[test]
+    fn goroutines_whom_nobody_ends_a_wait_for_are_told_by_its_kind() {
+        let waits = |kind| {
+            let nobody = Some("nobody else knows it".to_owned());
+            StrandWait { nobody, ..StrandWait::of(kind, "waits") }
+        };
+        let rest = || goroutine(1, None);
+        let of = |wait| found(vec![rest(), goroutine(5, Some(wait)), goroutine(6, None)]);
+        for (kind, severity) in [
+            (WaitKind::WaitGroup, Severity::Warning),
+            (WaitKind::Mutex, Severity::Notice),
+            (WaitKind::ChannelSend, Severity::Notice),
+            (WaitKind::ChannelReceive, Severity::Notice),
+        ] {
+            let (found, title) = of(waits(kind)).expect("nobody is left");
+            assert_eq!(found, severity, "{title}");
+            assert!(
+                title.starts_with("1 goroutine waits for")
+                    && title.ends_with("nobody is left who would end that"),
+                "{title}"
+            );
+        }
+        // A group that is counted says more than a lock, and that more than a channel.
+        let all = [WaitKind::ChannelSend, WaitKind::Mutex, WaitKind::WaitGroup];
+        let all = all.iter().zip(5..).map(|(kind, number)| goroutine(number, Some(waits(*kind))));
+        let (_, title) = found(all.collect()).expect("three that wait");
+        assert!(title.contains(WaitKind::WaitGroup.words()), "{title}");
+        // Somebody has it, or it ends by itself, or nothing is known of it.
+        let timed = StrandWait { ends_by_itself: true, ..waits(WaitKind::ChannelReceive) };
+        let unknown = StrandWait::of(WaitKind::ChannelReceive, "chan receive");
+        assert_eq!((of(timed), of(unknown)), (None, None));
+        let of_runtime = Strand { of_runtime: true, ..goroutine(5, Some(waits(WaitKind::Mutex))) };
+        assert_eq!(found(vec![rest(), of_runtime]), None);
+    }
+
+    #[test]
+    fn threads_at_one_monitor_for_different_things_may_wake_the_wrong_one() {
+        let waiter = |number: u64, place: &str, wait: &StrandWait| Strand {
+            frames: vec![biopsy_runtimes::StrandFrame { function: place.into(), ..Default::default() }],
+            ..Strand { wait: Some(wait.clone()), ..Strand::new(StrandId(number), StrandKind::Thread) }
+        };
+        let said = |waiters: &[(&str, &StrandWait)]| {
+            let mut runtime = RuntimeStrands::new(RuntimeKind::Java, b"java", 0);
+            runtime.strands =
+                waiters.iter().zip(1..).map(|((place, wait), number)| waiter(number, place, wait)).collect();
+            let runtimes = [runtime];
+            let strands =
+                crate::dump::strands::analyze(&DumpFacts { strands: &runtimes, ..DumpFacts::default() });
+            find(&DumpAnalysis { strands, ..DumpAnalysis::default() }).map(|found| found.title)
+        };
+        let wait = StrandWait {
+            address: Some(Avma(0x1000)),
+            object: Some("shop.Box".to_owned()),
+            wakes_one: true,
+            ..StrandWait::of(WaitKind::Condition, "waiting")
+        };
+        let title = said(&[("shop.Put.run", &wait), ("shop.Take.run", &wait), ("shop.Take.run", &wait)]);
+        let expected = "3 threads wait to be notified at one monitor (`shop.Box`) in different places: 2 in shop.Take.run, 1 in shop.Put.run";
+        assert_eq!(title.as_deref(), Some(expected));
+        assert_eq!(said(&[("shop.Take.run", &wait), ("shop.Take.run", &wait)]), None, "all want the same");
+        let all = StrandWait { wakes_one: false, ..wait.clone() };
+        assert_eq!(said(&[("shop.Put.run", &all), ("shop.Take.run", &all)]), None, "`notifyAll`");
+        let timed = StrandWait { ends_by_itself: true, ..wait.clone() };
+        assert_eq!(
+            said(&[("shop.Put.run", &wait), ("shop.Take.run", &timed)]),
+            None,
+            "one goes on, and notifies"
+        );
+        let enters = StrandWait { kind: WaitKind::Monitor, ..wait.clone() };
+        assert_eq!(
+            said(&[("shop.Put.run", &wait), ("shop.Take.run", &wait), ("shop.Put.go", &enters)]),
+            None
+        );
+    }
 }

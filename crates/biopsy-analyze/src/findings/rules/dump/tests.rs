@@ -357,6 +357,28 @@ fn a_crash_is_named_by_its_address() {
 }
 
 #[test]
+fn code_that_works_on_addresses_was_given_a_wrong_one() {
+    let said = |type_name: &str, called: &str| {
+        let exception = ExceptionRow {
+            type_name: type_name.to_owned(),
+            thrown_in: vec!["Captures.CopyFrame".to_owned()],
+            ..ExceptionRow::default()
+        };
+        let managed = ManagedThreadFacts { exception: Some(exception), ..ManagedThreadFacts::default() };
+        let one = DumpThread { managed: Some(managed), ..thread(1) };
+        let frames = vec![frame("raise", false), frame(called, true), frame("Captures.CopyFrame", true)];
+        let groups = vec![StackGroup { frames, crashed: true, ..group(0..1, 3) }];
+        let analysis = DumpAnalysis { crash: Some(crash(6, None, None)), groups, ..dump(vec![one]) };
+        let found = finding(&analysis, FindingId::UnhandledException).expect("it ended the process");
+        found.evidence.iter().any(|one| one.text.starts_with("the fault (SIGSEGV) was in `System."))
+    };
+    assert!(said("System.NullReferenceException", "System.SpanHelpers.Memmove"));
+    assert!(said("System.AccessViolationException", "System.Runtime.InteropServices.Marshal.Copy"));
+    assert!(!said("System.NullReferenceException", "System.String.Concat"), "of objects");
+    assert!(!said("System.IndexOutOfRangeException", "System.SpanHelpers.Memmove"), "no fault");
+}
+
+#[test]
 fn an_exception_that_ended_the_process_takes_the_place_of_the_abort() {
     let exception = ExceptionRow {
         type_name: "System.InvalidOperationException".to_owned(),

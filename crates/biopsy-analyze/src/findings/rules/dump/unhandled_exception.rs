@@ -1,11 +1,12 @@
 //! An exception that nobody caught, or that ended the process.
 
 use crate::dump::managed::ExceptionRow;
-use crate::dump::{Access, DumpAnalysis, LastWords, LastWordsKind, Writer};
+use crate::dump::{Access, DumpAnalysis, DumpThread, LastWords, LastWordsKind, Writer};
 use crate::findings::dump::{at, own, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use crate::findings::recursion::recursion;
+use crate::whose::dotnet::is_application;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     of_dotnet(analysis).or_else(|| of_go(analysis)).or_else(|| of_words(analysis))
@@ -38,10 +39,7 @@ fn of_words(analysis: &DumpAnalysis) -> Option<Finding> {
         format!("{} then ended the process with status {status}", thread.label()),
     ));
     if words.calls.len() > 1 {
-        let shown: Vec<&str> = words.calls.iter().take(CALLS).map(String::as_str).collect();
-        let rest = words.calls.len() - shown.len();
-        let rest = if rest > 0 { format!(" ← {rest} more") } else { String::new() };
-        evidence.push(fact(format!("its calls, from inside: {}{rest}", shown.join(" ← ")), None));
+        evidence.push(fact(format!("its calls, from inside: {}", calls(&words.calls)), None));
     }
     evidence.extend(signature(analysis));
     let explanation = match by {
@@ -67,6 +65,32 @@ fn of_words(analysis: &DumpAnalysis) -> Option<Finding> {
         evidence,
         next,
     ))
+}
+
+/// `deep (a.py:5) 38 times ← serve (a.py:9)`
+fn calls(all: &[String]) -> String {
+    let mut shown: Vec<(&str, usize)> = Vec::new();
+    let mut rest = all.iter();
+    while let Some(call) = rest.next() {
+        if let Some((last, times)) = shown.last_mut()
+            && last == call
+        {
+            *times += 1;
+        } else if shown.len() == CALLS {
+            return format!("{} ← {} more", words_of(&shown), rest.len() + 1);
+        } else {
+            shown.push((call, 1));
+        }
+    }
+    words_of(&shown)
+}
+
+fn words_of(calls: &[(&str, usize)]) -> String {
+    let one = |(call, times): &(&str, usize)| match times {
+        1 => (*call).to_owned(),
+        times => format!("{call} {times} times"),
+    };
+    calls.iter().map(one).collect::<Vec<_>>().join(" ← ")
 }
 
 /// Python ends by status 1 behind an exception that nobody caught: where it is another one, somebody decided so.
@@ -135,6 +159,13 @@ fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
             format!("it began as {}: an address was {access}; it is {}", crash.signal_name, kind.words());
         evidence.push(fact(text, None));
     }
+    evidence.extend(by_address(analysis, thread, exception).map(|function| {
+        let text = format!(
+            "the fault (SIGSEGV) was in `{function}`, which reads and writes by address: most likely the address that it was given is wrong, \
+             and no object is null"
+        );
+        fact(text, None)
+    }));
     evidence.extend(exception.inner.iter().map(|inner| {
         let place = inner.thrown_in.first().map_or(String::new(), |place| format!(", thrown in `{place}`"));
         fact(format!("because of {}{place}", inner.words()), None)
@@ -169,6 +200,31 @@ fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
     ))
 }
 
+/// Functions of .NET that read and write by address, whatever is there.
+const BY_ADDRESS: &[&str] = &[
+    "System.Buffer.Memmove",
+    "System.Buffer.MemoryCopy",
+    "System.Runtime.CompilerServices.Unsafe.",
+    "System.Runtime.InteropServices.Marshal.",
+    "System.Runtime.InteropServices.NativeMemory.",
+    "System.SpanHelpers.",
+];
+
+/// The function that faulted, where it was the one of the class library that the program called, and works on addresses. The processor
+/// does not report an address that cannot be one, so that the runtime takes it for null.
+fn by_address(analysis: &DumpAnalysis, thread: &DumpThread, exception: &ExceptionRow) -> Option<String> {
+    const FAULTS: [&str; 2] = ["System.NullReferenceException", "System.AccessViolationException"];
+    if !FAULTS.contains(&exception.type_name.as_str()) {
+        return None;
+    }
+    let rows = analysis.groups.get(thread.group)?.frames.iter().filter(|row| row.managed);
+    let names: Vec<&str> = rows.filter_map(|row| row.function.as_deref()).collect();
+    // Who threw it is on the stack still, below what the runtime does of it.
+    let own = names.iter().position(|name| is_application(name))?;
+    let called = names.get(own.checked_sub(1)?)?;
+    BY_ADDRESS.iter().any(|known| called.starts_with(known)).then(|| (*called).to_owned())
+}
+
 /// What the runtime calls a stack that is used up.
 const OVERFLOW: &str = "System.StackOverflowException";
 
@@ -182,7 +238,7 @@ fn what(exception: &ExceptionRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dump::{DumpThread, StackPlace};
+    use crate::dump::StackPlace;
     use biopsy_model::Tid;
 
     fn words() -> LastWords {
@@ -273,8 +329,10 @@ mod tests {
             ]
         );
         assert!(
-            evidence[5].starts_with("its calls, from inside: deep (Menu.java:5) ← ")
-                && evidence[5].ends_with(" ← 28 more")
+            evidence[5].starts_with("its calls, from inside: deep (Menu.java:5) 20 times ← c20 ← ")
+                && evidence[5].ends_with(" ← c30 ← 9 more"),
+            "{}",
+            evidence[5]
         );
     }
 }
