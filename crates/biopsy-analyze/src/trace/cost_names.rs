@@ -83,7 +83,7 @@ impl Cost {
     }
 
     /// A kind of work that a program may well be there for. Only the largest of these is worth a line.
-    fn is_work(self) -> bool {
+    pub(crate) fn is_work(self) -> bool {
         match self {
             Cost::Allocation
             | Cost::Collection
@@ -150,6 +150,10 @@ fn of_user(row: &FunctionRow) -> Option<Cost> {
     let name = row.name.as_str();
     let bare = name.split('@').next().unwrap_or(name).trim_start_matches('_');
     let bare = bare.strip_prefix("GI_").unwrap_or(bare).trim_start_matches('_');
+    // Compiles a pattern and matches once: what it spends its time with is told by what it calls.
+    if bare == "java.util.regex.Pattern.matches" {
+        return None;
+    }
     if let Some((_, cost)) = EXACT.iter().find(|(names, _)| names.contains(&bare)) {
         return Some(*cost);
     }
@@ -246,6 +250,8 @@ const BEGINNINGS: &[(&[&str], Cost)] = &[
        "InterpreterRuntime::exception_handler", "Runtime1::exception_handler", "Exceptions::_throw", "v8::internal::Isolate::Throw",
        "v8::internal::Isolate::CaptureSimpleStackTrace", "v8::internal::Isolate::CaptureAndSetErrorStack", "v8::internal::ErrorUtils::Construct",
        "Builtins_ErrorConstructor"], Cost::Exceptions),
+    (&["java.util.regex.Pattern.compile", "java.util.regex.Pattern.<init>", "v8::internal::RegExpCompiler", "v8::internal::RegExpParser",
+       "v8::internal::RegExpImpl::Compile", "v8::internal::RegExpImpl::IrregexpPrepare"], Cost::Compilation),
     (&["Builtins_RegExp", "v8::internal::RegExp", "v8::internal::NativeRegExp", "v8::internal::IrregexpInterpreter", "java.util.regex.",
        "sre_ucs", "sre_SRE", "std::__detail::_Executor", "std::__detail::__regex_algo", "std::regex_", "boost::re_detail", "pcre_", "pcre2_",
        "onig_", "S_regmatch", "Perl_regexec", "php_pcre_"], Cost::Regex),
@@ -272,7 +278,8 @@ const BEGINNINGS: &[(&[&str], Cost)] = &[
        "std::find", "slices.Index", "slices.Contains", "strings.Index", "strings.Count", "memrchr"], Cost::Searching),
     (&["fmt.", "core::fmt::", "alloc::fmt::format", "java.util.Formatter.", "java.text.", "java.time.format.", "System.Number.Format", "System.DateTimeFormat."], Cost::Formatting),
     (&["runtime.mapaccess", "runtime.mapassign", "internal/runtime/maps.", "std::_Hashtable", "hashbrown::", "System.Collections.Generic.Dictionary`2.",
-       "java.util.HashMap$TreeNode.", "v8::internal::OrderedHashMap", "v8::internal::OrderedHashTable", "Builtins_FindOrderedHashMapEntry", "Builtins_MapPrototypeGet"], Cost::Lookups),
+       "java.util.HashMap$TreeNode.", "java.util.concurrent.ConcurrentHashMap.", "java.util.concurrent.ConcurrentHashMap$TreeBin.",
+       "java.util.concurrent.ConcurrentHashMap$TreeNode.", "java.util.concurrent.ConcurrentHashMap$Node.find", "v8::internal::OrderedHashMap", "v8::internal::OrderedHashTable", "Builtins_FindOrderedHashMapEntry", "Builtins_MapPrototypeGet"], Cost::Lookups),
     (&["System.Threading.SpinWait."], Cost::Yielding),
 ];
 
@@ -327,6 +334,15 @@ mod tests {
             (native, "shop", "match", None),
             (FunctionKind::Jit, "[javascript]", "(regular expression)", Some(Cost::Regex)),
             (FunctionKind::Jit, "", "java.util.regex.Pattern$Loop.match", Some(Cost::Regex)),
+            (FunctionKind::Jit, "", "java.util.regex.Pattern.compile", Some(Cost::Compilation)),
+            (FunctionKind::Jit, "", "java.util.regex.Pattern.matches", None),
+            (FunctionKind::Jit, "", "java.util.regex.Matcher.find", Some(Cost::Regex)),
+            (
+                FunctionKind::Jit,
+                "",
+                "java.util.concurrent.ConcurrentHashMap$TreeBin.find",
+                Some(Cost::Lookups),
+            ),
             (kernel, "", "__x64_sys_sched_yield", Some(Cost::Yielding)),
             (native, "libc.so.6", "__memcpy_avx512_unaligned_erms", Some(Cost::Copying)),
             (native, "libc.so.6", "__GI___sched_yield", Some(Cost::Yielding)),

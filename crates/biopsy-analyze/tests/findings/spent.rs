@@ -106,6 +106,24 @@ fn a_smaller_cost_is_evidence() {
     assert!(texts.contains(&told), "{texts:?}");
 }
 
+/// Garbage that comes with work which takes longer is not what a person would name; where it is more than the work, it is.
+#[test]
+fn work_that_takes_longer_than_its_garbage_is_told_first() {
+    let first = |work: f64, garbage: f64| {
+        let parses = [&ROOT[..], &["server!encoding/json.Unmarshal"]].concat();
+        let makes = [&parses[..], &["server!runtime.mallocgc", "server!runtime.gcAssistAlloc"]].concat();
+        let mut build = server(SERVES);
+        build.cpu(PID, 0.8 * (1.0 - work - garbage), &ROOT);
+        build.cpu(PID, 0.8 * work, &parses);
+        build.cpu(PID, 0.8 * garbage, &makes);
+        let analysis = analyze(&build.done());
+        (first_id(&analysis), severity(&analysis, FindingId::GcPressure).is_some())
+    };
+    assert_eq!(first(0.5, 0.4), (FindingId::CpuBound, false));
+    assert_eq!(first(0.3, 0.4), (FindingId::GcPressure, true));
+    assert_eq!(first(0.2, 0.7), (FindingId::GcPressure, true));
+}
+
 /// Of a batch nobody waits for, the same is worth a word and no alarm.
 #[test]
 fn a_job_that_computes_raises_no_alarm() {

@@ -24,6 +24,8 @@ const WITH_PAGES: &[(Cost, &str)] = &[
     (Cost::PageFaults, "page faults of memory that was given back"),
     (Cost::Mappings, "giving memory back to the kernel"),
 ];
+/// Share of the CPU time from which on nothing else is more.
+const MOST: f64 = 0.5;
 /// Share of the CPU time in making and collecting garbage itself, below which pages alone say nothing of it.
 const MADE: f64 = 0.1;
 
@@ -35,6 +37,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     }
     let asked = asked_for(scene);
+    // A job that makes garbage by the way: what it does takes longer than its garbage, and is what a person would name.
+    let worked = scene.facts.costs.iter().filter(|row| row.cost.is_work()).map(|row| row.time.as_secs_f64());
+    let worked = worked.fold(0.0, f64::max) / scene.sampled.max(f64::MIN_POSITIVE);
+    if asked.is_none() && spent.share < MOST && worked > spent.share {
+        return None;
+    }
     // Collectors have threads of their own: who waits for them is who makes them work.
     let waits = asked.is_none() && spent.place.is_none();
     let is_wait = |name: &str| WAITS.iter().any(|known| name.starts_with(known));

@@ -22,6 +22,8 @@ const SHORT_HORIZON: f64 = 600.0;
 const SHORT: f64 = 30.0;
 /// From this share of the CPU time on, a function is what the program does.
 const MOST: f64 = 0.4;
+/// The rest is the runtime's own, for the most part: it compiles, collects, and touches pages.
+const MUCH: f64 = 0.15;
 /// From this share of it on, what allocation there is tells who allocates.
 const ALLOCATES: f64 = 0.05;
 /// The growth is outside of a managed heap that grew by less than this share of it.
@@ -101,14 +103,18 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     // Its pages are touched by the runtime's own threads: what the program does meanwhile is the next best that is known.
     let worker = allocates(scene)
-        .or_else(|| scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= MOST));
+        .or_else(|| scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= MUCH));
     let worker = worker.filter(|_| toucher.is_none() && is_virtual_machine(scene, trend));
     let worker =
         worker.and_then(|(function, share)| Some((function, share, scene.function_name(Some(function))?)));
     if let Some((function, share, name)) = &worker {
+        let sure = if *share >= MOST { "likely" } else { "the most of any function of its own, so perhaps" };
         evidence.push(at(
             Reference::Function(*function),
-            format!("{} of its CPU time meanwhile is in {name} and below it: likely what allocates, for allocations were not recorded", percent(*share)),
+            format!(
+                "{} of its CPU time meanwhile is in {name} and below it: {sure} what allocates, for allocations were not recorded",
+                percent(*share)
+            ),
             Some(Value::Share(*share)),
         ));
     }
@@ -161,7 +167,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             if native { ", outside of the managed heap" } else { "" },
             match (toucher, worker) {
                 (Some(name), _) => format!("; most of it is first touched below {name}"),
-                (None, Some((_, _, name))) => format!("; most work meanwhile is in {name}"),
+                (None, Some((_, share, name))) if share >= MOST => format!("; most work meanwhile is in {name}"),
+                (None, Some((_, _, name))) => format!("; of its own functions {name} works most meanwhile"),
                 (None, None) => String::new(),
             }
         ),
