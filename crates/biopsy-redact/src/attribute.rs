@@ -170,3 +170,54 @@ fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Plac
         whole_line: false,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<'t>(text: &'t str) -> Option<&'t str> {
+        let at = text.find("kk").expect("the name");
+        let name = at..at + 2;
+        let quoted = matches!(text.as_bytes().get(name.end), Some(b'"' | b'\'' | b'\\'));
+        let place = attribute(text.as_bytes(), &name, quoted)?;
+        let value = text[place.at..].trim_start_matches(['\'', '"', '\\']);
+        Some(&value[..value.find(['\'', '"', '\\', '<', '\n', ' ', '\r']).unwrap_or(value.len())])
+    }
+
+    #[test]
+    fn values_of_names_that_are_values_themselves_are_found() {
+        for (text, value) in [
+            ("<add key=\"kk\" value=\"v1\" />", Some("v1")),
+            ("<property name='kk' value='v1'/>", Some("v1")),
+            ("{\"name\": \"kk\", \"value\": \"v1\"}", Some("v1")),
+            ("{\"name\":\"kk\",\"value\":\"v1\"}", Some("v1")),
+            ("{\\\"name\\\":\\\"kk\\\",\\\"value\\\":\\\"v1\\\"}", Some("v1")),
+            ("{\"k\":\"kk\",\"v\":\"v1\"}", Some("v1")),
+            ("{\"Key\":\"Smtp:kk\",\"Value\":\"v1\"}", Some("v1")),
+            ("- name: kk\n  value: v1\n", Some("v1")),
+            ("<setting name=\"kk\" serializeAs=\"String\"><value>v1</value></setting>", Some("v1")),
+            ("[{\"op\":\"replace\",\"path\":\"/data/kk\",\"value\":\"v1\"}]", Some("v1")),
+            ("<meta name=\"kk\" content=\"v1\" />", Some("v1")),
+            ("<input type=\"kk\" value=\"v1\">", Some("v1")),
+            // Nothing that names, and nothing that holds.
+            ("{\"user\":\"kk\",\"value\":\"v1\"}", None),
+            ("{\"path\":\"/data/kk\",\"value\":\"v1\"}", None),
+            ("<add key=\"kk\" />\n<add key=\"x\" value=\"v1\" />", None),
+            ("name kk", None),
+            ("kk", None),
+        ] {
+            assert_eq!(of(text), value, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn places_are_inside_of_the_text(before in "[name=:\"'\\\\ {</-]{0,20}", behind in "[value=:\"'\\\\,1 >\n-]{0,40}", quoted in proptest::bool::ANY) {
+            let text = format!("{before}kk{behind}");
+            let name = before.len()..before.len() + 2;
+            if let Some(place) = attribute(text.as_bytes(), &name, quoted) {
+                proptest::prop_assert!(place.at >= name.end && place.at <= text.len());
+            }
+        }
+    }
+}

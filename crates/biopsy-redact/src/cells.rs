@@ -96,9 +96,13 @@ fn behind_gap(text: &[u8], name: &Range<usize>) -> Option<Value> {
     }
     let line = line_at(text, name.start)?;
     let start = (name.end + gap).min(line.end);
+    // Nothing else has a type of the registry beside it, whatever stands in front of the name.
+    let is_of_registry = text[start..line.end].starts_with(b"REG_");
     let start = start + type_before(&text[start..line.end]);
     let value = text[start..line.end].trim_ascii_end();
-    let is_whole = text[line.start..path_start(text, name.start)].iter().all(|b| matches!(b, b' ' | b'\t'))
+    let before = &text[line.start..path_start(text, name.start)];
+    let is_whole = (is_of_registry && before.ends_with(b"  ")
+        || before.iter().all(|b| matches!(b, b' ' | b'\t')))
         && !value.is_empty()
         && !value.iter().any(|b| matches!(b, b' ' | b'"' | b'(' | b')' | b'{' | b'}' | b'|' | b'<'));
     is_whole.then_some(Value { range: start..start + value.len(), quoted: true, open: false, wrap: None })

@@ -1,5 +1,6 @@
 //! Values of several parts behind one name: lists, lists of numbers, objects, blocks of lines.
 
+use crate::answered;
 use crate::below;
 use crate::pseudonym::mask_at;
 use crate::quote::Quote;
@@ -31,6 +32,9 @@ pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
             let values = list(text, place.at + 1);
             if !values.is_empty() {
                 return values;
+            }
+            if let Some(at) = answered::behind_null(text, place) {
+                return list(text, at);
             }
             if let Some(KeyQuote::Json(backslashes)) = place.key_quote {
                 let inner = skip_space(text, place.at + 1);
@@ -251,4 +255,67 @@ fn block_behind(text: &[u8], place: Place, line: usize, prefix: usize) -> Vec<Va
         newline = end;
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values behind `k` and a sign, read as they stand behind an assignment.
+    fn values<'t>(text: &'t str, sign: &str) -> Vec<&'t str> {
+        let key = text.find('k').expect("the name");
+        let at = text.find(sign).expect("the sign") + sign.len();
+        let key_quote = text[..key].ends_with('"').then_some(KeyQuote::Json(0));
+        let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+        let place = Place { key, at, how, key_quote, whole_line: false };
+        read(text.as_bytes(), place).into_iter().map(|value| &text[value.range]).collect()
+    }
+
+    #[test]
+    fn lists_and_objects_have_several_values() {
+        for (text, wanted) in [
+            ("\"k\":[\"a1\",\"b2\"]", vec!["a1", "b2"]),
+            ("\"k\":[ \"a1\" , \"b2\" ]", vec!["a1", "b2"]),
+            ("\"k\":[null,\"b2\"]", vec!["b2"]),
+            ("\"k\":[null, null]", vec![]),
+            ("\"k\":[{\"value\":\"a1\"}]", vec!["a1"]),
+            ("\"k\":[[\"a1\",\"b2\"]]", vec!["a1", "b2"]),
+            ("\"k\":[112,97,115,115,119,100]", vec!["112,97,115,115,119,100"]),
+            ("\"k\":[1,2,3]", vec![]),
+            ("\"k\":{\"HasValue\":true,\"NewValue\":\"a1\"}", vec!["a1"]),
+            ("\"k\":{\"S\":\"a1\"}", vec!["a1"]),
+            ("\"k\":{\"type\":\"a1\"}", vec![]),
+            ("\"k\":{\"db\":\"a1\",\"mq\":\"b2\"}", vec!["a1", "b2"]),
+            ("\"k\":{\"db\":\"a1\",\"user\":\"b2\"}", vec!["a1"]),
+            ("\"k\":{}", vec![]),
+            ("\"k\":\"a1\" -> \"b2\"", vec!["a1", "b2"]),
+        ] {
+            assert_eq!(values(text, ":"), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_end_where_the_indent_does() {
+        let block = |text: &str, key: &str| -> Vec<String> {
+            let key = text.find(key).expect("the name");
+            let at = key + text[key..].find("|\n").expect("a block") + 2;
+            let place = Place { key, at, how: How::Block, key_quote: None, whole_line: false };
+            let range = |value: Value| text[value.range].to_owned();
+            read(text.as_bytes(), place).into_iter().map(range).collect()
+        };
+        assert_eq!(block("k: |\n  a1\n  b2\nx: y\n", "k"), ["a1", "b2"]);
+        assert_eq!(block("k: |\n\n  a1\n\n  b2", "k"), ["a1", "b2"]);
+        assert_eq!(block("m:\n  k: |\n    a1\n  x: y\n", "k"), ["a1"]);
+        assert_eq!(block("10:11:12 D - k: |\n10:11:13 D -   a1\n10:11:13 D - x: y\n", "k"), ["a1"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn values_are_inside_of_the_text(rest in "[a1\\[\\]{}\": ,nul|\n>-]{0,60}", quoted in proptest::bool::ANY) {
+            let text = if quoted { format!("\"k\":{rest}") } else { format!("k: {rest}") };
+            for value in values(&text, ":") {
+                proptest::prop_assert!(value.len() <= rest.len());
+            }
+        }
+    }
 }

@@ -28,6 +28,23 @@ impl Unescaped {
         Some(again)
     }
 
+    /// With the blanks that a form writes as `+`: `a: b` as `a%3A+b`. A sign that was one is written as `%2B` there.
+    pub(crate) fn with_blanks(&self, source: &[u8]) -> Option<Self> {
+        let written = source.get(*self.at.first()?..*self.at.last()?)?;
+        let is_form = [&b"%3A+"[..], b"%3a+", b"%0A+", b"%0a+", b"%3D+", b"%3d+"]
+            .iter()
+            .any(|sign| memchr::memmem::find(written, sign).is_some());
+        let blank = |(byte, at): (&u8, &usize)| if source.get(*at) == Some(&b'+') { b' ' } else { *byte };
+        is_form
+            .then(|| Self { text: self.text.iter().zip(&self.at).map(blank).collect(), at: self.at.clone() })
+    }
+
+    /// Of a text that was made of this one.
+    pub(crate) fn behind(&self, mut inner: Self) -> Self {
+        inner.at.iter_mut().for_each(|at| *at = self.at[*at]);
+        inner
+    }
+
     /// UTF-16 that was escaped byte by byte, without the zero of each letter: `b'p\x00w\x00'`.
     fn without_zeros(mut self) -> Self {
         let is_wide = |four: &[u8]| four[0] == 0 && four[2] == 0 && four[1] != 0 && four[3] != 0;
@@ -273,6 +290,10 @@ mod tests {
         assert_eq!(mail[0].text, b"pwd=xyz\n");
         assert_eq!(unescaped(b"key: YWJj\nx=\ny: 1\n"), [], "base64 ends so");
         assert_eq!(unescaped(b"pwd=3Dab=\r\ncd e\nf")[0].text, b"pwd=abcd e\n");
+        let written = b"body=a%3A+b%2Bc%0Ad";
+        let form = unescaped(written)[0].with_blanks(written).expect("a form");
+        assert_eq!((&form.text[..], &written[form.at[8]..][..1]), (&b"body=a: b+c\nd"[..], &b"b"[..]));
+        assert_eq!(unescaped(b"a%3Db+c%3Dd")[0].with_blanks(b"a%3Db+c%3Dd"), None);
         let twice = unescaped(b"x%2525y%253D%253Dz")[0].again().expect("escapes");
         assert_eq!(String::from_utf8_lossy(&twice.text), "x%y==z");
         assert_eq!(twice.source(&(4..6)), Some(12..18));

@@ -61,6 +61,7 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
                 || is_ticket_of_job(before, name, between, value)
                 || is_rule_of_letters(value)
                 || is_mount(before, name, between, value)
+                || is_accessor(name, between, value, behind)
                 || is_name_of_secret(name, between, value))
 }
 
@@ -112,6 +113,15 @@ fn is_rule_of_letters(value: &[u8]) -> bool {
         && ["文字", "자", "글자", "位", "个字符", "個字元", "字符"]
             .iter()
             .any(|letters| behind.starts_with(letters.as_bytes()))
+}
+
+/// `accessor x1 of the token listed`: by which Vault names a token without telling it, in 24 letters and digits.
+fn is_accessor(name: &[u8], between: &[u8], value: &[u8], behind: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"accessor")
+        && between == b" "
+        && value.len() == 24
+        && value.iter().all(u8::is_ascii_alphanumeric)
+        && behind.starts_with(b" of the token")
 }
 
 /// `--secret id=npmrc,src=.npmrc`, `LoadCredential=db-password:/etc/creds/db`: where a secret is to be read from.
@@ -284,6 +294,15 @@ mod tests {
             ("パスワード：12文字Kq2x", "パスワード", "12文字Kq2x", false),
             ("LoadCredential=db-password:/etc/creds/db", "db-password", "/etc/creds/db", true),
             ("SetCredential=db-password:/etc/creds/db", "db-password", "/etc/creds/db", false),
+            (
+                "accessor ROJzgahcw4IT9cGThiCpvVIo of the token listed",
+                "accessor",
+                "ROJzgahcw4IT9cGThiCpvVIo",
+                true,
+            ),
+            ("accessor=ROJzgahcw4IT9cGThiCpvVIo of the token", "accessor", "ROJzgahcw4IT9cGThiCpvVIo", false),
+            ("accessor ROJzgahcw4IT9cGThiCpv#Io of the token", "accessor", "ROJzgahcw4IT9cGThiCpv#Io", false),
+            ("password ROJzgahcw4IT9cGThiCpvVIo of the token", "password", "ROJzgahcw4IT9cGThiCpvVIo", false),
             ("build --secret id=npmrc,src=.npmrc", "secret", "id=npmrc,src=.npmrc", true),
             ("build --secret idx7npmrc", "secret", "idx7npmrc", false),
             ("build --password id=npmrc", "password", "id=npmrc", false),

@@ -49,14 +49,17 @@ fn dump(text: &[u8], start: usize) -> Option<(Dump, usize)> {
         && let Some((bytes, line)) = line(text, at)
     {
         let from = dump.text.len();
-        dump.text.extend(
-            bytes.into_iter().map(|b| if (b' '..0x7f).contains(&b) || b == b'\n' { b } else { b'.' }),
-        );
+        dump.text
+            .extend(bytes.into_iter().map(|b| if b < b' ' && b != b'\n' || b == 0x7f { b'.' } else { b }));
         dump.of.push(from..dump.text.len());
         end = line.end;
         dump.lines.push(line);
         let Some(next) = text.get(end..).and_then(|rest| memchr::memchr(b'\n', rest)) else { break };
         at = end + next + 1 + column;
+    }
+    // Letters of other languages are as good as any; what is no text has none.
+    if std::str::from_utf8(&dump.text).is_err_and(|error| error.error_len().is_some()) {
+        dump.text.iter_mut().filter(|b| !b.is_ascii()).for_each(|b| *b = b'.');
     }
     let printable = dump.text.iter().filter(|b| **b != b'.').count();
     (dump.text.len() >= BYTES_MIN && printable >= BYTES_MIN).then_some((dump, end))
@@ -100,7 +103,9 @@ fn line(text: &[u8], start: usize) -> Option<(Vec<u8>, Range<usize>)> {
         at += blanks;
     }
     let end = rest.trim_ascii_end().len();
-    (bytes.len() >= 2 && end > first).then(|| (bytes, start + first..start + end))
+    // The last line may have one byte alone; the first one of a dump has more, or it is none.
+    let least = if rest[skip..skip + offset].iter().all(|b| *b == b'0') { 2 } else { 1 };
+    (bytes.len() >= least && end > first).then(|| (bytes, start + first..start + end))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::place::place_of_value;
 use crate::plausible::{self, Lists};
 use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
+use crate::scrambled::{is_no_name, is_unspoken};
 use crate::shape::escape_before;
 use crate::source::{
     begins_sentence, is_count, is_declaration, is_metavariable, is_own_name, is_remark, is_sentence,
@@ -261,7 +262,10 @@ impl KeyRule {
         if how == How::Block {
             return true;
         }
-        if is_fingerprint(bytes) {
+        // Pairs of hex behind the name of a secret are its bytes.
+        let is_of_bytes =
+            !bytes.starts_with(b"SHA256:") && !bytes.starts_with(b"MD5:") && self.strength == Strength::Any;
+        if is_fingerprint(bytes) && !is_of_bytes {
             return false;
         }
         let is_code = self.strength == Strength::Code && (4..=8).contains(&bytes.len());
@@ -300,7 +304,7 @@ impl KeyRule {
         }
         if ((prose && self.strict_prose) || (compared && !value.quoted))
             && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=~".contains(b))
-            && !(bytes.len() >= 8 && (plausible::is_no_name(bytes) || crate::scrambled::is_unspoken(bytes)))
+            && !(bytes.len() >= 8 && (is_no_name(bytes) || is_unspoken(bytes)))
             && !(value.quoted && phrase::is_phrase(bytes))
         {
             return false;

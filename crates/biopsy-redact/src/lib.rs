@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod aligned;
+mod answered;
 mod attribute;
 mod below;
 mod called;
@@ -68,6 +69,7 @@ mod pseudonym;
 mod quote;
 mod records;
 mod redactor;
+mod reference;
 mod reported;
 mod rows;
 mod rules;

@@ -1,8 +1,8 @@
 //! What somebody or something has made up: passwords of programs, and names of code, which look alike.
 
 use crate::called::{is_called, is_path, is_release};
-use crate::plausible::{is_no_name, is_reference};
-use crate::scrambled::{bits_per_pair, is_scrambled, is_unspoken};
+use crate::reference::is_reference;
+use crate::scrambled::{bits_per_pair, is_no_name, is_scrambled, is_unspoken};
 
 /// `address2`, `last_login`, `createdAt`: the name of a column or a variable, with a number behind it at most.
 pub(crate) fn is_named_like_code(value: &[u8]) -> bool {

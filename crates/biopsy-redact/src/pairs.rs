@@ -85,7 +85,13 @@ fn beside_in_quotes(text: &[u8], begin: usize, quote: Quote<'_>, behind: usize) 
     }
     let at = lead::quote_behind(text, skip_blank(text, behind + 1));
     let (again, _) = Quote::at(text, at)?;
-    let value = quoted(text, at).filter(|_| again == quote)?;
+    // `{'key',"x"}`: each in quotes of its own.
+    let is_mixed = is_call
+        && matches!(
+            (quote, again),
+            (Quote::Escaped { backslashes: 0, .. }, Quote::Escaped { backslashes: 0, .. })
+        );
+    let value = quoted(text, at).filter(|_| again == quote || is_mixed)?;
     let end = skip_blank(text, value.range.end + length);
     let bytes = &text[value.range.clone()];
     let ends = text.get(end).is_none_or(|next| b",)]}\n\r".contains(next) || end > value.range.end + length);

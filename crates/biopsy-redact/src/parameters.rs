@@ -25,6 +25,50 @@ pub(crate) fn find(text: &[u8], at: usize) -> Vec<(Range<usize>, Range<usize>)> 
         .collect()
 }
 
+/// The column of each named place and its value: `[@p0='17', @p1='x']`, and `column = @p1` in the statement in front of it or behind.
+pub(crate) fn named(text: &[u8], at: usize) -> Vec<(Range<usize>, Range<usize>)> {
+    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline);
+    let is_of_name = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'_';
+    let name_at = |at: usize| at + 1..at + 1 + text[at + 1..].iter().take(64).take_while(is_of_name).count();
+    let columns: Vec<(Range<usize>, Range<usize>)> = {
+        let within = at.saturating_sub(REACH)..text.len().min(end + REACH);
+        let places = memchr::memchr_iter(b'@', &text[within.clone()]).map(|place| within.start + place);
+        let column = |place: usize| Some((name_at(place), assigned(text, place)?));
+        places.filter_map(column).take(PLACES_MAX).collect()
+    };
+    let mut found = Vec::new();
+    let mut next = at;
+    while let Some(place) = text.get(next..end).and_then(|rest| memchr::memchr(b'@', rest))
+        && found.len() < PLACES_MAX
+    {
+        let name = name_at(next + place);
+        next = name.end;
+        if !text[name.end..end].starts_with(b"='") {
+            continue;
+        }
+        let start = name.end + 2;
+        let Some(length) = end_of_text(&text[start..end]) else { break };
+        if let Some((_, column)) = columns.iter().find(|(known, _)| text[known.clone()] == text[name.clone()])
+        {
+            found.push((column.clone(), start..start + length));
+        }
+        next = start + length;
+    }
+    found
+}
+
+/// The quote that ends a text of SQL, in which each is written twice.
+fn end_of_text(rest: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr::memchr(b'\'', rest.get(at..)?)?;
+        if rest.get(at + 1) != Some(&b'\'') {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
 /// The columns of places (`$2`, or the second `?`), counted from one.
 fn places(text: &[u8], within: Range<usize>) -> Vec<(usize, Range<usize>)> {
     let mut found = Vec::new();
@@ -200,10 +244,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn named_places_have_the_column_that_is_compared_with_them() {
+        for (text, expected) in [
+            (
+                "SELECT * FROM u WHERE a = @p0 AND pw = @p1 [@p0='17', @p1='x''y']",
+                vec![("a", "17"), ("pw", "x''y")],
+            ),
+            (
+                "Executed DbCommand (1ms) [Parameters=[@__pw_0='x y' (Size = 9)], CommandType='Text']\nWHERE u.pw = @__pw_0\n",
+                vec![("pw", "x y")],
+            ),
+            ("UPDATE u SET pw=@pw [@pw='x', @other='y']", vec![("pw", "x")]),
+            ("pw = @p10 [@p1='x']", vec![]),
+            ("[@p0='x", vec![]),
+        ] {
+            let at = text.find("[").expect("a list");
+            let found: Vec<_> = named(text.as_bytes(), at)
+                .into_iter()
+                .map(|(name, value)| (&text[name], &text[value]))
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
-        fn any_text_is_taken(text in "[a,$?1()= '\nvalues:]{0,80}") {
+        fn any_text_is_taken(text in "[a,@$?1()= '\nvalues:]{0,80}") {
             for at in 0..text.len() {
+                for (_, value) in named(text.as_bytes(), at) {
+                    proptest::prop_assert!(value.end <= text.len() && value.start <= value.end);
+                }
                 for (_, value) in find(text.as_bytes(), at) {
                     proptest::prop_assert!(value.end <= text.len() && value.start <= value.end);
                 }

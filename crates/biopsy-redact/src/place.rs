@@ -7,7 +7,7 @@ use crate::plausible;
 use crate::quote::Quote;
 use crate::rules::Strength;
 use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
-use crate::{attribute, below, lead, reported};
+use crate::{answered, attribute, below, lead, reported};
 
 /// How far the end of an element may be from its beginning, in bytes: longer than any token.
 const CLOSING_REACH: usize = 16 << 10;
@@ -40,6 +40,11 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         // `["key"]` closes its quote first, `user[key]` has none.
     }
     let behind = behind_dots(text, at, behind_accessors(text, skip_blank(text, at)));
+    if text.get(behind) == Some(&b':')
+        && let Some(place) = answered::below_heading(text, &name)
+    {
+        return Some(place);
+    }
     if let Some((value_at, how, whole_line)) = assigned(text, &name, behind, key_quote.is_some()) {
         let is_dialogue = whole_line || key_quote.is_none();
         if is_dialogue && let Some(word) = answer(text, &name, value_at) {
@@ -49,6 +54,7 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     }
     element(text, &name)
         .or_else(|| reported::place(text, &name))
+        .or_else(|| answered::place(text, &name))
         .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
         .or_else(|| attribute::attribute(text, &name, key_quote.is_some()))
         .or_else(|| beside(text, key, at, behind))
@@ -117,6 +123,9 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         _ => return None,
     };
     let separator_end = at + length;
+    // `**password:** x`: what makes the name bold ends behind the colon.
+    let is_bold = colon && text[separator_end..].starts_with(b"**") && text[..name.start].ends_with(b"**");
+    let separator_end = separator_end + if is_bold { 2 } else { 0 };
     let mut value = lead::quote_behind(text, skip_blank(text, separator_end));
     // A value that begins on the next line, behind a backslash.
     if !quoted_key
@@ -155,6 +164,7 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let starts_line = name.start < 64 && line.len() == name.start || line.len() < before.len();
     // A byte order mark may stand in front.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let line = &line[number_of_line(line)..];
     let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
     let spaced = value > separator_end;
     // `X-Vault-Token: x` is a header wherever it stands.
@@ -175,6 +185,20 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let whole_line =
         (setting || matches!(line, b"> " | b"< ")) && !quoted_key && spaced && (colon || at > name.end);
     Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
+}
+
+/// Length of `   41<tab>`, `41:`, `41 | `: the number that a program puts in front of each line that it shows.
+fn number_of_line(line: &[u8]) -> usize {
+    let blanks = line.iter().take_while(|b| **b == b' ').count();
+    let digits = line[blanks..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let behind = line[blanks + digits..].trim_ascii_start();
+    let sign = line.len() - behind.len();
+    match behind.first() {
+        _ if !(1..=6).contains(&digits) => 0,
+        _ if line[blanks + digits..].starts_with(b"\t") => sign,
+        Some(b':' | b'|') => sign + 1,
+        _ => 0,
+    }
 }
 
 /// `Password { get; set; } = "x"`: the accessors of a property of C# stand between.
@@ -453,7 +477,7 @@ fn is_whole_of_quotes(text: &[u8], key: usize, at: usize) -> bool {
     else {
         return true;
     };
-    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || *b >= &0x80 || b":_.-/ ".contains(b);
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || *b >= &0x80 || b":_.-/ []".contains(b);
     let path = text[..key].iter().rev().take(96).take_while(is_path).count();
     let path = &text[key - path..key];
     path.is_empty()
@@ -533,7 +557,7 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
         }
     }
     // `Session Token x1`, `PASSWORD(x1)`: only what nobody writes in a sentence.
-    let word = rest.iter().position(|b| b" \t,;`')\\".contains(b)).unwrap_or(rest.len());
+    let word = rest.iter().position(|b| b" \t,;`')]\\".contains(b)).unwrap_or(rest.len());
     if is_directive || plausible::is_no_word(plausible::trim_end_punctuation(&rest[..word])) {
         return place(0);
     }

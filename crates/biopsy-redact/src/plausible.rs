@@ -3,8 +3,9 @@
 use crate::called::{is_called, is_number, is_path, is_release, is_version};
 use crate::phrase;
 use crate::pseudonym::mask_at;
+use crate::reference::is_reference;
 use crate::rules::{Strength, WordSet, Words};
-use crate::scrambled::{bits_per_pair, is_scrambled, is_unspoken};
+use crate::scrambled::{bits_per_pair, is_no_name, is_scrambled, is_unspoken};
 
 /// The word lists, ready to be asked.
 #[derive(Debug)]
@@ -174,174 +175,6 @@ fn is_blanked(value: &[u8]) -> bool {
     first >= 0xe2 && value.len() >= 3 && value.chunks(3).all(|bullet| bullet == &value[..3])
 }
 
-/// `${NAME}`, `$(NAME)`, `#{Name}`, `{{ name }}`, `{name}`, `<name>`, `[HIDDEN]`, `%NAME%`, `%s`, `$NAME`, `$env:NAME`,
-/// `@name` and the like.
-pub(crate) fn is_reference(value: &[u8]) -> bool {
-    if value.len() > 128 {
-        return false;
-    }
-    let inner = |start: &[u8], end: &[u8]| -> Option<&[u8]> { value.strip_prefix(start)?.strip_suffix(end) };
-    let name_like = |name: &[u8]| {
-        name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b' ' | b':' | b'[' | b']' | b'/'))
-            // `${NAME:-value}` carries a value of its own.
-            && !name.windows(2).rev().skip(1).any(|pair| pair == b":-" || pair == b":=")
-    };
-    let words_only = |name: &[u8]| {
-        name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b' ' | b'.' | b':'))
-    };
-    // `${NAME:?not set}`, `<%= ENV['X'] %>`, `S-1-5-21-...`, `\fIname\fR` of a manual's source.
-    let is_of_template = value.starts_with(b"<%")
-        || value.starts_with(b"${{")
-        || is_of_conversions(value)
-        || value.starts_with(b"${") && memchr::memmem::find(value, b":?").is_some()
-        || value.starts_with(b"S-1-") && value[4..].iter().all(|b| b.is_ascii_digit() || *b == b'-')
-        || [&b"\\fI"[..], b"\\fB", b"\\fR", b"\\fP"].iter().any(|font| value.starts_with(font));
-    // `!vault |`, `!Ref X`, `!secret x` of YAML.
-    let is_tag = [
-        &b"!vault"[..],
-        b"!Ref",
-        b"!Sub",
-        b"!GetAtt",
-        b"!ImportValue",
-        b"!Join",
-        b"!secret",
-        b"!reference",
-        b"!ENV",
-        b"!env",
-        b"!include",
-    ]
-    .iter()
-    .any(|tag| value.strip_prefix(*tag).is_some_and(|rest| rest.first().is_none_or(|b| *b == b' ')));
-    if is_of_template || is_tag || is_of_store(value) {
-        return true;
-    }
-    let wrapped: [(&[u8], &[u8]); 8] = [
-        (b"${", b"}"),
-        (b"$(", b")"),
-        (b"#{", b"}"),
-        (b"{{", b"}}"),
-        (b"%(", b")s"),
-        (b"@@", b"@@"),
-        (b"%{", b"}"),
-        (b"$[", b"]"),
-    ];
-    if wrapped.iter().any(|(start, end)| inner(start, end).is_some_and(name_like)) {
-        return true;
-    }
-    // `$(openssl rand 24)`, `$(cat file)`: what a command says.
-    let is_command = |name: &[u8]| name.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_'));
-    // `$$(openssl` of a build, up to its first blank; `$$(x9` may be the beginning of a password.
-    let escaped = value
-        .strip_prefix(b"$$(")
-        .map(|name| name.split(|b| matches!(b, b' ' | b')')).next().unwrap_or_default());
-    let command = escaped.filter(|name| is_command(name)).or_else(|| value.strip_prefix(b"$("));
-    // `${file("x")}` calls something; `${NAME` alone may be the beginning of a password.
-    let called = value
-        .strip_prefix(b"${")
-        .map(|inside| &inside[inside.iter().take_while(|b| b.is_ascii_lowercase()).count()..]);
-    if called.is_some_and(|rest| rest.starts_with(b"(\"") || rest == b"(") {
-        return true;
-    }
-    if command.is_some_and(|name| name.first().is_some_and(u8::is_ascii_lowercase)) {
-        return true;
-    }
-    let bracketed: [(&[u8], &[u8]); 4] = [(b"<", b">"), (b"[", b"]"), (b"{", b"}"), (b"(", b")")];
-    if bracketed.iter().any(|(start, end)| {
-        inner(start, end).is_some_and(|name| {
-            words_only(name) && !is_scrambled(name) && !is_no_name(name) || is_number(name)
-        })
-    }) {
-        return true;
-    }
-    if inner(b"%", b"%").is_some_and(|name| !name.is_empty() && words_only(name)) {
-        return true;
-    }
-    if matches!(
-        value,
-        b"%s"
-            | b"%d"
-            | b"%v"
-            | b"%q"
-            | b"%p"
-            | b"?"
-            | b"%@"
-            | b"{}"
-            | b"[]"
-            | b"{"
-            | b"["
-            | b"("
-            | b"|"
-            | b">"
-    ) {
-        return true;
-    }
-    let upper_name = |name: &[u8]| {
-        name.len() > 1
-            && name[0].is_ascii_alphabetic()
-            && name.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
-    };
-    value.strip_prefix(b"$").is_some_and(|name| upper_name(name) || is_number(name))
-        || value.strip_prefix(b":").is_some_and(is_number)
-        || value.strip_prefix(b"$env:").is_some_and(name_like)
-        || inner(b"@", b"@").is_some_and(upper_name)
-        // `__DB_PASSWORD__`, which a pipeline fills in
-        || inner(b"__", b"__").is_some_and(|name| upper_name(name) && name.contains(&b'_'))
-        || (value.len() > 2
-            && matches!(value[0], b'@' | b':')
-            && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))
-}
-
-/// `op://vault/db/password`, `vault:secret/db#password`, `@Microsoft.KeyVault(...)`: where the value is kept.
-fn is_of_store(value: &[u8]) -> bool {
-    const SCHEMES: [&[u8]; 22] = [
-        b"op",
-        b"vault",
-        b"aws-sm",
-        b"awssm",
-        b"aws-ssm",
-        b"ssm",
-        b"sm",
-        b"gcp-sm",
-        b"gcpsm",
-        b"gsm",
-        b"keyvault",
-        b"akv",
-        b"azkv",
-        b"keyring",
-        b"keychain",
-        b"file",
-        b"env",
-        b"secret",
-        b"secrets",
-        b"doppler",
-        b"infisical",
-        b"bws",
-    ];
-    let scheme = memchr::memmem::find(value, b"://").map(|end| &value[..end]);
-    let scheme = scheme.map(|scheme| scheme.strip_prefix(b"ref+").unwrap_or(scheme));
-    let is_path = |rest: &[u8]| {
-        rest.contains(&b'/')
-            && rest.iter().all(|b| b.is_ascii_alphanumeric() || b"/_-.#:".contains(b))
-            && !is_scrambled(rest)
-    };
-    scheme.is_some_and(|scheme| SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)))
-        || [&b"@Microsoft.KeyVault("[..], b"{{resolve:", b"arn:aws", b"%env("]
-            .iter()
-            .any(|start| value.starts_with(start))
-        || [&b"vault:"[..], b"ssm:", b"secretsmanager:", b"projects/"]
-            .iter()
-            .any(|start| value.strip_prefix(*start).is_some_and(is_path))
-}
-
-/// `%s%s`, and `s%s%s` behind the sign of the first: nothing but places that `printf` fills.
-fn is_of_conversions(value: &[u8]) -> bool {
-    let inside = value.strip_prefix(b"%").unwrap_or(value);
-    inside.contains(&b'%')
-        && inside
-            .split(|b| *b == b'%')
-            .all(|part| matches!(part, [b's' | b'd' | b'i' | b'u' | b'x' | b'p' | b'v' | b'q']))
-}
-
 /// `493028`, `QX-4481`: one short word of letters, digits and hyphens with at least three digits, or half of them digits.
 fn is_code_to_type(value: &[u8]) -> bool {
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
@@ -470,21 +303,6 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
         && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
 }
 
-/// `bVozgt`: small and capital letters, or with something between, in an order that no name has, however short.
-pub(crate) fn is_no_name(value: &[u8]) -> bool {
-    let turned = value.iter().any(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
-    // A capital letter with no small ones behind it begins no word of a name.
-    let is_broken = |at: usize| {
-        value[at].is_ascii_lowercase()
-            && value[at + 1].is_ascii_uppercase()
-            && value[at + 2..].iter().take_while(|b| b.is_ascii_lowercase()).count() < 2
-    };
-    let broken = (0..value.len().saturating_sub(1)).filter(|at| is_broken(*at)).count();
-    turned
-        && !value.contains(&b' ')
-        && bits_per_pair(value).is_some_and(|bits| bits >= if broken > 0 { 4.25 } else { 5.0 })
-}
-
 /// 8-4-4-4-12 hex digits, with or without braces.
 pub(crate) fn is_uuid(value: &[u8]) -> bool {
     let value = value.strip_prefix(b"{").and_then(|v| v.strip_suffix(b"}")).unwrap_or(value);
@@ -558,7 +376,10 @@ fn is_token(value: &[u8]) -> bool {
                     | b'*'
             )
     });
-    let plain = plain || is_random_with_signs(value) || is_random_with_brackets(value);
+    let plain = plain
+        || is_random_with_signs(value)
+        || is_random_with_brackets(value)
+        || has_letters_of_others(value);
     if !plain
         || !letters
         || is_uuid(value)
@@ -574,6 +395,20 @@ fn is_token(value: &[u8]) -> bool {
     }
     // Letters only: long, mixed, and not made of words.
     value.len() >= 20 && lower && upper && digits >= 1 && entropy(value) >= 3.5
+}
+
+/// `ÉléphantVert2642`: letters beyond ASCII, of scripts that have capital and small ones, and nothing else but letters, digits and signs
+/// of passwords.
+fn has_letters_of_others(value: &[u8]) -> bool {
+    std::str::from_utf8(value).is_ok_and(|value| {
+        !value.is_ascii()
+            && value.chars().all(|letter| {
+                letter.is_ascii_alphanumeric()
+                    || letter.is_lowercase()
+                    || letter.is_uppercase()
+                    || "-_.!#$%*+".contains(letter)
+            })
+    })
 }
 
 /// `Ys(7#>e*ky.wQeL9Q`: a password with the signs of code, in which no name of code stands.

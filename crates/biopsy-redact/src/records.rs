@@ -1,7 +1,7 @@
 //! Masks in CSV stay inside of its cells: as many records come out as went in, each with as many cells.
 //!
 //! What a table is is told by its first line, which names columns, and by as many cells in each record; without such a line by quotes around
-//! each cell of a line.
+//! each cell of a line, or by the rows beside it.
 
 use std::ops::Range;
 
@@ -103,13 +103,20 @@ fn records_of(text: &[u8], spans: &[Span]) -> Vec<Record> {
         table = rows::names_of_columns(&text[at..end]);
         if table.is_none()
             && (start < end || reach > at)
-            && let Some(record) = quoted_record(text, at..end)
+            && let Some(record) =
+                quoted_record(text, at..end).or_else(|| nameless_record(text, at..end, start))
         {
             found.push(record);
         }
         at = end + 1;
     }
     found
+}
+
+/// A row of a table that nothing names the columns of: `at` is where a secret begins in it.
+fn nameless_record(text: &[u8], line: Range<usize>, at: usize) -> Option<Record> {
+    let (_, record) = rows::row_among_others(text, &line, at).filter(|_| line.contains(&at))?;
+    Some(record)
 }
 
 /// A line of cells, some of them in quotes: all of them, or one with what only quotes allow in a cell.

@@ -251,7 +251,16 @@ impl Redactor {
         self.engine.find(text, masks, spans);
         let mut undone = escapes::unescaped(text);
         let twice: Vec<_> = undone.iter().filter_map(escapes::Unescaped::again).collect();
+        let thrice: Vec<_> = twice.iter().filter_map(escapes::Unescaped::again).collect();
         undone.extend(twice);
+        undone.extend(thrice);
+        let forms: Vec<_> = undone.iter().filter_map(|undone| undone.with_blanks(text)).collect();
+        undone.extend(forms);
+        let strings: Vec<_> = undone
+            .iter()
+            .flat_map(|undone| unquoted::unquoted(&undone.text).into_iter().map(|inner| undone.behind(inner)))
+            .collect();
+        undone.extend(strings);
         let find =
             |text: &[u8], spans: &mut Vec<Span>| self.engine.find(text, &pseudonym::masks_in(text), spans);
         find_escaped(text, &undone, spans, find);
@@ -523,7 +532,12 @@ fn parts(value: &[u8]) -> Vec<&[u8]> {
 fn end_of_address(value: &[u8]) -> Option<&[u8]> {
     let value = value.strip_suffix(b"/").unwrap_or(value);
     let (address, token) = value.split_at(memchr::memrchr(b'/', value)? + 1);
-    let has_host = address.contains(&b'.') && address.iter().filter(|b| **b == b'/').count() >= 2;
+    let host = address.strip_suffix(b"/").unwrap_or(address);
+    let is_host =
+        host.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-'))
+            && host.iter().rev().take_while(|b| b.is_ascii_lowercase()).count() >= 2;
+    let has_host =
+        address.contains(&b'.') && (is_host || address.iter().filter(|b| **b == b'/').count() >= 2);
     (has_host && token.len() >= 8 && (plausible::has_random_run(token, 8) || plausible::is_no_word(token)))
         .then_some(token)
 }

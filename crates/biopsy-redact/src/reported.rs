@@ -57,7 +57,12 @@ pub(crate) fn place(text: &[u8], name: &Range<usize>) -> Option<Place> {
 
 /// `Found key 'k' in source 's' with value of type String: v`, `Property [k] resolved to [v]`, `key 'k' value 'v'`
 fn in_sentence(text: &[u8], name: &Range<usize>) -> Option<usize> {
-    let open = *text.get(name.start.checked_sub(1)?)?;
+    // `'spring.datasources[2].password'`: the name ends a path.
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || b"_.-:[]".contains(b);
+    let path = text[..name.start].iter().rev().take(64).take_while(is_path).count();
+    let is_quoted = |at: usize| at > 0 && matches!(text[at - 1], b'\'' | b'"' | b'`');
+    let start = if is_quoted(name.start - path) { name.start - path } else { name.start };
+    let open = *text.get(start.checked_sub(1)?)?;
     let close = match open {
         b'\'' | b'"' | b'`' => open,
         b'[' => b']',
@@ -67,7 +72,7 @@ fn in_sentence(text: &[u8], name: &Range<usize>) -> Option<usize> {
     if text.get(name.end) != Some(&close) {
         return None;
     }
-    let before = text[..name.start - 1].strip_suffix(b" ")?;
+    let before = text[..start - 1].strip_suffix(b" ")?;
     let length = before.iter().rev().take(16).take_while(|b| b.is_ascii_alphabetic()).count();
     let word = &before[before.len() - length..];
     if !CALLED.iter().any(|called| called.eq_ignore_ascii_case(word)) {

@@ -112,9 +112,18 @@ pub(crate) fn names_of_columns(line: &[u8]) -> Option<(u8, usize)> {
 }
 
 /// What stands between the cells of the row that `at` is in, if it is one and the cell is not in quotes: is there a line of names above, with
-/// as many cells as it has?
+/// as many cells as it has, or are there rows like it above and below?
 pub(crate) fn separator_around(text: &[u8], at: usize) -> Option<u8> {
     let row = line_at(text, at)?;
+    separator_below_names(text, at, &row).or_else(|| {
+        let (separator, record) = row_among_others(text, &row, at)?;
+        let own = record.cells.iter().find(|cell| cell.contains(&at))?;
+        let is_quoted = own.start > row.start && text[own.start - 1] == b'"';
+        (!is_quoted).then_some(separator)
+    })
+}
+
+fn separator_below_names(text: &[u8], at: usize, row: &Range<usize>) -> Option<u8> {
     let above = &text[row.start.saturating_sub(LINE_MAX)..row.start];
     let mut from = 0;
     memchr::memchr_iter(b'\n', above).find_map(|newline| {
@@ -128,9 +137,98 @@ pub(crate) fn separator_around(text: &[u8], at: usize) -> Option<u8> {
     })
 }
 
+/// Fewest cells of a row in a table that nothing names the columns of, and fewest of one that has but one row beside it.
+const NAMELESS_MIN: usize = 3;
+const NAMELESS_WIDE: usize = 5;
+/// Rows that are looked at on each side.
+const BESIDE_MAX: usize = 2;
+
+/// What a cell holds, for the question whether it is of the column that another one is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    /// Nothing, which any column may have.
+    Nothing,
+    /// A number, a time, an address.
+    Digits,
+    /// Words.
+    Words,
+    /// Anything else, of this length.
+    Other(usize),
+}
+
+fn what_it_holds(cell: &[u8]) -> Holds {
+    match cell {
+        [] => Holds::Nothing,
+        cell if cell.iter().all(|b| b.is_ascii_digit() || b".:-+/ TZ%".contains(b)) => Holds::Digits,
+        cell if cell.iter().all(|b| b.is_ascii_alphabetic() || b" _-./".contains(b) || *b >= 0x80) => {
+            Holds::Words
+        }
+        cell => Holds::Other(cell.len()),
+    }
+}
+
+/// The row on this line, and what stands between its cells, where no line names the columns: rows beside it have as many cells, and in
+/// each column but that of `at` the same sort of things. A password with a comma is one value, and a log line with two of them is no row.
+pub(crate) fn row_among_others(text: &[u8], row: &Range<usize>, at: usize) -> Option<(u8, Record)> {
+    let holds = |record: &Record| -> Option<Vec<Holds>> {
+        let is_padded = |cell: &[u8]| cell.trim_ascii().len() < cell.len();
+        let cells = || record.cells.iter().map(|cell| &text[cell.clone()]);
+        (!cells().any(is_padded)).then(|| cells().map(what_it_holds).collect())
+    };
+    SEPARATORS.into_iter().find_map(|separator| {
+        let read = |line: &Range<usize>| {
+            read_record(&text[..line.end], line.start, separator)
+                .filter(|record| record.range.end == line.end)
+        };
+        let record = read(row).filter(|record| record.cells.len() >= NAMELESS_MIN)?;
+        let own = record.cells.iter().position(|cell| cell.start <= at && at <= cell.end)?;
+        let wanted = holds(&record)?;
+        let is_like = |line: Range<usize>| {
+            let other = read(&line).and_then(|other| holds(&other));
+            other.is_some_and(|other| {
+                let is_same = |(index, (one, other)): (usize, (&Holds, &Holds))| {
+                    index == own || one == other || *one == Holds::Nothing || *other == Holds::Nothing
+                };
+                other.len() == wanted.len() && wanted.iter().zip(&other).enumerate().all(is_same)
+            })
+        };
+        let above = std::iter::successors(Some(row.clone()), |line| {
+            line.start.checked_sub(1).and_then(|end| line_at(text, end))
+        });
+        let below = std::iter::successors(Some(row.clone()), |line| line_at(text, line.end + 1));
+        let beside = above.skip(1).take(BESIDE_MAX).take_while(|line| is_like(line.clone())).count()
+            + below.skip(1).take(BESIDE_MAX).take_while(|line| is_like(line.clone())).count();
+        let least = if wanted.len() >= NAMELESS_WIDE { 1 } else { 2 };
+        (beside >= least).then_some((separator, record))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_without_names_are_told_by_the_rows_beside_them() {
+        for (text, wanted) in [
+            ("1,ann,pw=A,ok\n2,bob,x,ok\n3,eve,y,\n", Some(b',')),
+            ("2,bob,x,ok\n1,ann,pw=A,ok\n3,eve,y,\n", Some(b',')),
+            ("1;ann;pw=A;ok\r\n2;bob;x;ok\r\n3;eve;y;no\r\n", Some(b';')),
+            ("1,ann,pw=A,10.0.0.1,ok\n2,bob,x,10.0.0.2,ok\n", Some(b',')),
+            // One row beside it is not enough for four cells.
+            ("1,ann,pw=A,ok\n2,bob,x,ok\n", None),
+            // Other things in a column: what follows the comma may be of the password.
+            ("1,ann,pw=A,Kq7x\n2,bob,x,ok\n3,eve,y,no\n", None),
+            ("1,ann,pw=A,cd9\n2,bob,x,ef77\n3,eve,y,g5\n", None),
+            // A log with commas in its times and in its sentences.
+            ("10:11,123 INFO pw=ab,cd\n10:11,124 INFO ann, late\n10:11,125 INFO bob, late\n", None),
+            ("pw=ab,cd\nx,y\nu,v\n", None),
+            // In quotes.
+            ("1,ann,\"pw=A,ok\",x\n2,bob,x,ok\n3,eve,y,\n", None),
+        ] {
+            let at = text.find("pw").expect("it is there");
+            assert_eq!(separator_around(text.as_bytes(), at), wanted, "{text:?}");
+        }
+    }
 
     #[test]
     fn rows_have_a_line_of_names_above() {

@@ -31,24 +31,75 @@ pub(crate) fn find(text: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
+/// Looked up: of every text each thirty-second byte is asked.
+const BELONGS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let of = byte as u8;
+        table[byte] = of.is_ascii_alphanumeric() || matches!(of, b'+' | b'/' | b'-' | b'_');
+        byte += 1;
+    }
+    table
+};
+
 fn belongs(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+    BELONGS[usize::from(byte)]
 }
 
 fn of_run(text: &[u8], run: Range<usize>) -> Option<Range<usize>> {
-    key_of_64_bytes(text, &run).or_else(|| three_groups(text, &run)).or_else(|| three_parts(text, &run))
+    key_of_64_bytes(text, &run)
+        .or_else(|| three_groups(text, &run))
+        .or_else(|| three_parts(text, &run))
+        .or_else(|| seed(text, &run))
+        .or_else(|| two_uuids(text, &run))
 }
 
 /// Base64 of 64 bytes, as the keys of storage accounts are, and no SHA-512.
 fn key_of_64_bytes(text: &[u8], run: &Range<usize>) -> Option<Range<usize>> {
     let bytes = &text[run.clone()];
     let is_ended = text[run.end..].starts_with(b"==") && text.get(run.end + 2) != Some(&b'=');
-    if bytes.len() != 86 || !is_ended || bytes.iter().any(|b| matches!(b, b'-' | b'_')) {
+    if bytes.len() != 86 || !is_ended {
         return None;
     }
     let before = text[run.start.saturating_sub(NAME_REACH)..run.start].to_ascii_lowercase();
     let is_hash = HASHES.iter().any(|name| memchr::memmem::find(&before, name).is_some());
     (!is_hash && is_mixed(bytes)).then_some(run.start..run.end + 2)
+}
+
+/// Seeds of NATS (58) and Stellar (56) in base32 of capital letters, by their first letters, and tokens of Azure DevOps (52) in small ones.
+fn seed(text: &[u8], run: &Range<usize>) -> Option<Range<usize>> {
+    let bytes = &text[run.clone()];
+    let is_of = |letters: fn(&u8) -> bool| bytes.iter().all(|b| letters(b) || matches!(b, b'2'..=b'7'));
+    let is_seed = match bytes.len() {
+        58 => bytes[0] == b'S' && b"NCOAUX".contains(&bytes[1]) && is_of(u8::is_ascii_uppercase),
+        56 => bytes[0] == b'S' && is_of(u8::is_ascii_uppercase),
+        52 => is_of(u8::is_ascii_lowercase),
+        _ => false,
+    };
+    let is_alone = |b: Option<&u8>| b.is_none_or(|b| !b.is_ascii_alphanumeric() && !b"./=_-".contains(b));
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    (is_seed
+        && digits >= 4
+        && is_alone(run.start.checked_sub(1).and_then(|before| text.get(before)).filter(|b| **b != b'='))
+        && is_alone(text.get(run.end).filter(|b| **b != b'.'))
+        && plausible::has_random_run(bytes, 52))
+    .then(|| run.clone())
+}
+
+/// `team-UUID-UUID`: two of them behind a name are one credential.
+fn two_uuids(text: &[u8], run: &Range<usize>) -> Option<Range<usize>> {
+    const BOTH: usize = 2 * 36 + 1;
+    let bytes = &text[run.clone()];
+    let name = bytes.len().checked_sub(BOTH)?;
+    let (one, other) = (&bytes[name..name + 36], &bytes[name + 37..]);
+    let is_named = name == 0 || bytes[name - 1] == b'-';
+    (is_named
+        && bytes[name + 36] == b'-'
+        && plausible::is_uuid(one)
+        && plausible::is_uuid(other)
+        && one != other)
+        .then(|| run.clone())
 }
 
 /// 32, 8 and 8 digits of hex, as keys that sign messages are.
@@ -114,6 +165,23 @@ mod tests {
                     .to_owned(),
                 Some("MxZOimtJGW29b6LRkVN5IUwNoM.GkPZlD.bcp5dVrQ8DcOMO7f1XXi5SLkgB3N6nXFAqs6dz"),
             ),
+            (
+                "use SUALRRRIECMZZK42FM53GCBUVEO3JHZ36A7RRQUGEZQLM6E5SAJDKBVK2X now".to_owned(),
+                Some("SUALRRRIECMZZK42FM53GCBUVEO3JHZ36A7RRQUGEZQLM6E5SAJDKBVK2X"),
+            ),
+            (
+                "x=ghtq4i7dbs4f2d5gmbpenyvtvt2saoa2sber45jmhecfiluhso5t;".to_owned(),
+                Some("ghtq4i7dbs4f2d5gmbpenyvtvt2saoa2sber45jmhecfiluhso5t"),
+            ),
+            // Identifiers of contents have 59, hashes have hex, and a path goes on.
+            ("bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi".to_owned(), None),
+            ("/store/ghtq4i7dbs4f2d5gmbpenyvtvt2saoa2sber45jmhecfiluhso5t/x".to_owned(), None),
+            (
+                "key team-7c9e6679-7425-40de-944b-e07fc1f90ae7-0c2f6679-7425-40de-944b-e07fc1f90a11"
+                    .to_owned(),
+                Some("team-7c9e6679-7425-40de-944b-e07fc1f90ae7-0c2f6679-7425-40de-944b-e07fc1f90a11"),
+            ),
+            ("pod-7c9e6679-7425-40de-944b-e07fc1f90ae7".to_owned(), None),
             ("OrganizationServiceFactory.Create.DefaultOrganizationServiceProxyFactory12".to_owned(), None),
         ] {
             let found = find(text.as_bytes()).into_iter().next().map(|range| text[range].to_owned());

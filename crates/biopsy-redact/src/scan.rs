@@ -328,6 +328,13 @@ impl Engine {
                     .for_each(|(_, value)| push(value));
                 return;
             }
+            Some(b'[') => {
+                parameters::named(text, at)
+                    .into_iter()
+                    .filter(|(name, value)| names_a_secret(name.clone(), value.clone()))
+                    .for_each(|(_, value)| push(value));
+                return;
+            }
             Some(b'k' | b'K') => {
                 let is_value =
                     |range: &Range<usize>| !plausible::is_placeholder(&text[range.clone()], &self.lists);

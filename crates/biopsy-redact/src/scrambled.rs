@@ -44,6 +44,21 @@ pub(crate) fn is_unspoken(value: &[u8]) -> bool {
     value.len() >= 8 && bits_per_pair(value).is_some_and(|bits| bits >= least)
 }
 
+/// `bVozgt`: small and capital letters, or with something between, in an order that no name has, however short.
+pub(crate) fn is_no_name(value: &[u8]) -> bool {
+    let turned = value.iter().any(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
+    // A capital letter with no small ones behind it begins no word of a name.
+    let is_broken = |at: usize| {
+        value[at].is_ascii_lowercase()
+            && value[at + 1].is_ascii_uppercase()
+            && value[at + 2..].iter().take_while(|b| b.is_ascii_lowercase()).count() < 2
+    };
+    let broken = (0..value.len().saturating_sub(1)).filter(|at| is_broken(*at)).count();
+    turned
+        && !value.contains(&b' ')
+        && bits_per_pair(value).is_some_and(|bits| bits >= if broken > 0 { 4.25 } else { 5.0 })
+}
+
 /// What a pair of neighbours costs on the average; `None`: hardly any letters, or what no word and no token has.
 pub(crate) fn bits_per_pair(value: &[u8]) -> Option<f32> {
     let body = &value[..value.iter().rposition(|b| *b != b'=').map_or(0, |last| last + 1)];
@@ -120,4 +135,58 @@ pub(crate) fn is_scrambled(value: &[u8]) -> bool {
     let is_long = body.len() >= 12;
     turns * 5 >= body.len()
         && (is_mixed && (turns >= 4 && body.len() >= 8 || turns >= 3 && is_long) || turns >= 4 && is_long)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_would_say_is_told_from_names() {
+        for value in ["tszFtQrvZjdagEVHSVsiJh", "Kq7xm2PzWq9d", "xKqvMZpwTj", "9fKq2LxV7bTn4WsYc8EdPm"] {
+            assert!(is_scrambled(value.as_bytes()) || is_unspoken(value.as_bytes()), "{value}");
+        }
+        for value in [
+            "TokenLifetimeMinutes15",
+            "OrganizationServiceFactory",
+            "shop-orders-worker",
+            "kubernetes_pod_container_status",
+            "Madrid2024",
+            "AbstractSingletonProxyFactoryBean",
+            "x86_64-unknown-linux-gnu",
+            "2026-11-29T05:06:07Z",
+            "",
+            "a",
+        ] {
+            assert!(!is_scrambled(value.as_bytes()) && !is_unspoken(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn pairs_cost_what_words_have_of_them() {
+        let bits = |value: &str| bits_per_pair(value.as_bytes());
+        let (word, run) = (bits("password").expect("letters"), bits("xkqvzjwp").expect("letters"));
+        assert!(word < 4.5 && run > 6.0, "{word} and {run}");
+        // Too few letters, other scripts, signs that no token has.
+        for value in ["12345678", "a1", "пароль", "pass word", "f(x)", ""] {
+            assert_eq!(bits(value), None, "{value}");
+        }
+        // Padding says nothing.
+        assert_eq!(bits("xkqvzjwp=="), bits("xkqvzjwp"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn costs_are_within_the_table(value in "[ -~]{0,60}") {
+            if let Some(bits) = bits_per_pair(value.as_bytes()) {
+                proptest::prop_assert!((0.0..=9.0).contains(&bits), "{}", bits);
+            }
+        }
+
+        #[test]
+        fn words_with_a_number_behind_them_are_no_runs(words in proptest::collection::vec("(orders|shop|worker|client|request)", 1..4), number in 0_u32..1000) {
+            let name = format!("{}{number}", words.join("-"));
+            proptest::prop_assert!(!is_scrambled(name.as_bytes()), "{}", name);
+        }
+    }
 }

@@ -141,6 +141,12 @@ pub(crate) fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
         && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
 }
 
+/// What sentences about a secret begin with in other languages: `wird bei der Anmeldung erfragt`.
+const VERBS: [&[u8]; 20] = [
+    b"wird", b"werden", b"wurde", b"wurden", b"kann", b"muss", b"darf", b"soll", b"sera", b"seront", b"doit",
+    b"peut", b"debe", b"puede", b"viene", b"deve", b"wordt", b"moet", b"bude", b"musi",
+];
+
 /// `Passwords: see the administrator.`
 pub(crate) fn is_sentence(value: &[u8], lists: &Lists) -> bool {
     let is_word = |word: &[u8]| word.iter().all(|b| b.is_ascii_alphabetic() || *b >= 0x80);
@@ -150,7 +156,9 @@ pub(crate) fn is_sentence(value: &[u8], lists: &Lists) -> bool {
     let is_said = value.ends_with(b".")
         || lists.is_prose_word(first)
         || lists.is_trivial(first)
-        || first.iter().all(u8::is_ascii_lowercase) && lists.is_of_sentence(first);
+        || first.iter().all(u8::is_ascii_lowercase) && lists.is_of_sentence(first)
+        // A passphrase may begin so, too, and has no article in it.
+        || VERBS.contains(&first) && all.clone().any(|word| lists.is_of_sentence(word));
     is_said && words.contains(&b' ') && is_word(first) && all.all(is_word)
 }
 
@@ -186,4 +194,149 @@ pub(crate) fn is_count(text: &[u8], range: &Range<usize>) -> bool {
         && value[1..value.len() - 1].iter().all(|b| b.is_ascii_alphabetic() || *b == b'$')
         && value.ends_with(b":");
     counts || is_field || is_schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Words;
+
+    fn lists() -> Lists {
+        Lists::new(Words::load().expect("the lists are right"))
+    }
+
+    /// The value that stands behind the first sign of a line.
+    fn value_of(text: &str) -> Range<usize> {
+        let sign = text.find([':', '=']).unwrap_or_default();
+        let start = text.len() - text[sign..].trim_start_matches([':', '=', '>', ' ']).len();
+        start..text.len()
+    }
+
+    #[test]
+    fn source_code_is_told_from_values() {
+        for (text, wanted) in [
+            ("password: Option<String>,", true),
+            ("secret = state->secret;", true),
+            ("key = svld1(p)", true),
+            ("password: &str", true),
+            ("secret := newSecret(", true),
+            ("token: []byte", true),
+            ("pass: $pass,", true),
+            ("let key = self;", true),
+            ("secret = ledger::Secret", true),
+            ("password: hunter2", false),
+            ("password=a->b", false),
+            ("password=newSecret(", false),
+            ("password: Kq7x-m2pz", false),
+            ("password: x9,y7", false),
+            ("password = kq7x(m2", true),
+        ] {
+            assert_eq!(is_source(text.as_bytes(), &value_of(text)), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_are_told_from_passphrases() {
+        let lists = lists();
+        for (text, wanted) in [
+            ("see the administrator", true),
+            ("is kept in the vault.", true),
+            ("wird bei der Anmeldung erfragt", true),
+            ("sera demandé à la connexion", true),
+            ("muss in der Konsole gesetzt werden", true),
+            ("muss garden goblet coral cricket", false),
+            ("wird", false),
+            ("amber garden goblet coral", false),
+            ("Amber Garden Goblet Coral", false),
+            ("the9 garden goblet", false),
+        ] {
+            assert_eq!(is_sentence(text.as_bytes(), &lists), wanted, "{text}");
+        }
+        for (text, wanted) in [
+            ("password: keep it to yourself.", true),
+            ("password: hunter2 is the one", false),
+            ("password: keep", false),
+        ] {
+            let value = value_of(text);
+            let end = text[value.start..].find(' ').map_or(text.len(), |blank| value.start + blank);
+            assert_eq!(begins_sentence(text.as_bytes(), &(value.start..end), &lists), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_remarks_and_metavariables_are_none() {
+        for (text, value, wanted) in [
+            ("password: 3 failures", "3", true),
+            ("password: 12345 failures", "12345", false),
+            ("string password = 3;", "3;", true),
+            ("password: 3", "3", false),
+            ("password=3", "3", false),
+            ("password: 33kern", "33kern", false),
+        ] {
+            let at = text.find(value).expect("the value");
+            assert_eq!(is_count(text.as_bytes(), &(at..at + value.len())), wanted, "{text}");
+        }
+        for (text, wanted) in [
+            ("(attempt 2)", true),
+            ("(Kq7x)", false),
+            ("(two words", false),
+            ("two words", false),
+            ("(a;b c)", false),
+        ] {
+            assert_eq!(is_remark(text.as_bytes(), 0), wanted, "{text}");
+        }
+        let bare = |text: &str| Value { range: 0..text.len(), quoted: false, open: false, wrap: None };
+        for (text, word, wanted) in [
+            ("PASSWORD", &b"password"[..], true),
+            ("DB_PASSWORD", b"password", true),
+            ("DB_PASSWORD", b"PASSWORD", false),
+            ("HUNTERS", b"password", false),
+            ("PASSWORD9", b"password", false),
+        ] {
+            assert_eq!(is_metavariable(text.as_bytes(), &bare(text), word), wanted, "{text}");
+        }
+        let quoted = |text: &str| Value { range: 0..text.len(), quoted: true, open: false, wrap: None };
+        for (text, wanted) in [
+            ("request-secret", true),
+            ("secret", false),
+            ("request-secret7", false),
+            ("request-river", false),
+            ("Request-Secret", false),
+        ] {
+            assert_eq!(is_own_name(text.as_bytes(), &quoted(text), b"secret"), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_carry_the_name_on() {
+        for (text, word, wanted) in [
+            ("x = form.password", &b"password"[..], true),
+            ("x=form.password", b"password", true),
+            ("x = newPassword", b"Password", true),
+            // A connection string has no blank there.
+            ("x=newPassword", b"Password", false),
+            ("x = Kq7xPassword!", b"Password", false),
+            ("x = password", b"password", false),
+        ] {
+            let value = Value { range: value_of(text), quoted: false, open: false, wrap: None };
+            assert_eq!(is_variable(text.as_bytes(), &value, word), wanted, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_place_is_taken(text in "[a-zA-Z0-9&*$:;=<>()\\[\\]{} .\n-]{0,60}", start in 0_usize..60, length in 0_usize..40) {
+            let start = start.min(text.len());
+            let range = start..text.len().min(start + length);
+            let value = Value { range: range.clone(), quoted: false, open: false, wrap: None };
+            let (bytes, lists) = (text.as_bytes(), lists());
+            is_source(bytes, &range);
+            is_count(bytes, &range);
+            is_remark(bytes, start);
+            is_variable(bytes, &value, b"key");
+            is_metavariable(bytes, &value, b"key");
+            is_sentence(&bytes[range.clone()], &lists);
+            begins_sentence(bytes, &range, &lists);
+        }
+    }
 }

@@ -72,8 +72,20 @@ pub(crate) fn find(text: &[u8], lists: &Lists) -> Vec<Range<usize>> {
     found
 }
 
+/// Looked up: of every text each twentieth byte is asked.
+const BELONGS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let of = byte as u8;
+        table[byte] = of.is_ascii_alphanumeric() || matches!(of, b'-' | b'_');
+        byte += 1;
+    }
+    table
+};
+
 fn belongs(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+    BELONGS[usize::from(byte)]
 }
 
 /// Most runs are words, numbers or ids of hex: they end here.

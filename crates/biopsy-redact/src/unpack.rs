@@ -169,3 +169,78 @@ fn into_base64(run: &[u8], mut each: impl FnMut(usize, u8)) -> usize {
 pub(crate) fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn unpacked(run: &str) -> Option<String> {
+        unpack(run.as_bytes()).map(|text| String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn runs_that_are_texts_are_unpacked() {
+        let text = "password=hunter22";
+        for run in [
+            "cGFzc3dvcmQ9aHVudGVyMjI=",
+            "cGFzc3dvcmQ9aHVudGVyMjI",
+            "70617373776f72643d68756e7465723232",
+            "70617373776F72643D68756E7465723232",
+            "0x70617373776F72643D68756E7465723232",
+            "OBQXG43XN5ZGIPLIOVXHIZLSGIZA====",
+            "obqxg43xn5zgipliovxhizlsgiza",
+        ] {
+            assert_eq!(unpacked(run).as_deref(), Some(text), "{run}");
+        }
+        let of_two: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
+        assert_eq!(unpacked(&of_two).as_deref(), Some(text));
+        // UTF-16 of both orders, with its mark and without.
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(unpacked(&hex(&wide)).as_deref(), Some(text));
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(unpacked(&hex(&wide)).as_deref(), Some(text));
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        zlib.write_all(text.as_bytes()).expect("a vector takes it");
+        let mut zlib = zlib.finish().expect("a vector takes it");
+        assert_eq!(unpacked(&hex(&zlib)).as_deref(), Some(text));
+        // What is cut off gives what there is, and what is no stream of that kind gives nothing.
+        zlib.truncate(zlib.len() - 4);
+        assert_eq!(unpacked(&hex(&zlib)).as_deref(), Some(text));
+        zlib[4] ^= 0xff;
+        assert_ne!(unpacked(&hex(&zlib)).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn hashes_ids_pictures_and_words_do_not_unpack() {
+        for run in [
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+            "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB",
+            "VerifyRequestTokenAndAudience",
+            "0000000000000000000000000000",
+            "0b10101010",
+            "",
+            "=",
+        ] {
+            assert_eq!(unpacked(run), None, "{run}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_was_written_in_hex_comes_back(text in "[ -~]{8,60}") {
+            proptest::prop_assert_eq!(unpacked(&hex(text.as_bytes())), Some(text));
+        }
+
+        #[test]
+        fn any_run_is_taken(run in "[A-Za-z0-9+/=_-]{0,120}") {
+            let _ = (unpacked(&run), may_be_base64(run.as_bytes()));
+        }
+    }
+}

@@ -100,7 +100,7 @@ impl Maker<'_> {
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
         // Halves D and E ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
-            (Form::Block { rows, .. }, Half::D | Half::E) => place.takes_block(*rows),
+            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE) => place.takes_block(*rows),
             _ => true,
         };
         let (own, other) = places
@@ -250,7 +250,7 @@ impl Maker<'_> {
         let forms = match self.kind.half {
             Half::C => of_c,
             Half::D => of_d,
-            Half::E => of_e,
+            Half::E | Half::RestOfE => of_e,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -321,7 +321,7 @@ impl Maker<'_> {
         };
         match self.kind.half {
             Half::C => return held_out(&Encoding::OF_C, Encoding::ALL.to_vec(), &mut random),
-            Half::E => {
+            Half::E | Half::RestOfE => {
                 let others = Encoding::OF_C.into_iter().chain(Encoding::OF_D);
                 let common = Encoding::ALL.into_iter().chain(others).collect();
                 return held_out(&Encoding::OF_E, common, &mut random);

@@ -17,19 +17,38 @@ pub(super) enum Half {
     C,
     /// Likewise (`fixtures/secrets/d`); held out from when it was written until half E was.
     D,
-    /// The newest one held out, likewise (`fixtures/secrets/e`).
+    /// Likewise (`fixtures/secrets/e`): what of it was opened. Half of its kinds, and all of its clean text and look-alikes.
     E,
+    /// The other kinds of E, which are held out: by their names, so that nobody chose. They stand at the same places.
+    RestOfE,
 }
 
 impl Half {
     /// All.
-    pub(super) const ALL: [Self; 6] = [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E];
+    pub(super) const ALL: [Self; 7] =
+        [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E, Self::RestOfE];
     /// Those that have tables of their own, and the folders of these.
     pub(super) const OWN_TABLES: [(Self, &'static str); 3] = [(Self::C, "c"), (Self::D, "d"), (Self::E, "e")];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
         if hash(name) & 1 == 0 { Self::A } else { Self::B }
+    }
+
+    /// Of a kind of the tables of this half.
+    pub(super) fn of_kind(self, name: &str) -> Self {
+        match self {
+            Self::E if hash(&format!("kept {name}")) & 1 == 0 => Self::RestOfE,
+            half => half,
+        }
+    }
+
+    /// That of whose places, clean text and look-alikes it has.
+    pub(super) fn tables(self) -> Self {
+        match self {
+            Self::RestOfE => Self::E,
+            half => half,
+        }
     }
 
     /// Of a kind at a place.
@@ -44,12 +63,12 @@ impl Half {
 
     /// Whether its misses may be looked at.
     pub(super) fn is_open(self) -> bool {
-        self != Self::E
+        self != Self::RestOfE
     }
 
     /// Whether it has tables of its own: its kinds stand at its own places only.
     pub(super) fn has_own_tables(self) -> bool {
-        Self::OWN_TABLES.iter().any(|(half, _)| *half == self)
+        Self::OWN_TABLES.iter().any(|(half, _)| *half == self.tables())
     }
 }
 
@@ -62,7 +81,7 @@ impl std::str::FromStr for Half {
         Self::ALL
             .into_iter()
             .find(is_called)
-            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d` or `e`".to_owned())
+            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d`, `e` or `rest`".to_owned())
     }
 }
 
@@ -75,6 +94,7 @@ impl fmt::Display for Half {
             Self::C => "C",
             Self::D => "D",
             Self::E => "E",
+            Self::RestOfE => "rest",
         })
     }
 }

@@ -114,7 +114,7 @@ pub(super) fn read<Row: DeserializeOwned>(file: &str) -> Outcome<Row> {
 pub(super) fn read_all() -> Outcome<Vec<Kind>> {
     let mut kinds = read_folder("", Half::of)?;
     for (half, folder) in Half::OWN_TABLES {
-        kinds.extend(read_folder(&format!("{folder}/"), |_| half)?);
+        kinds.extend(read_folder(&format!("{folder}/"), |name| half.of_kind(name))?);
     }
     kinds.sort_by(|one, other| one.name.cmp(&other.name));
     match kinds.windows(2).find(|pair| pair[0].name == pair[1].name) {

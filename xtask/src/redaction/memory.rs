@@ -162,7 +162,7 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
     let all = match kind.half {
         Half::C => &SPOTS_OF_C[..],
         Half::D => &SPOTS_OF_D[..],
-        Half::E => &SPOTS_OF_E[..],
+        Half::E | Half::RestOfE => &SPOTS_OF_E[..],
         Half::A | Half::B | Half::Mixed => &SPOTS[..],
     };
     let spots: Vec<_> = all.iter().filter(|(_, spot)| fits(*spot)).collect();

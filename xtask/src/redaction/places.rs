@@ -45,7 +45,7 @@ impl AllPlaces {
 
     /// Where kinds of a half are written.
     pub(super) fn of(&self, half: Half) -> &Places {
-        self.held_out.get(&half).unwrap_or(&self.tuned)
+        self.held_out.get(&half.tables()).unwrap_or(&self.tuned)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::plausible::{self, Lists};
 use crate::pseudonym::MASK_START;
+use crate::scrambled;
 
 /// Shortest value that is learned, in bytes: shorter ones would turn up by chance.
 pub(crate) const LEARN_MIN: usize = 6;
@@ -126,7 +127,7 @@ fn is_setting(value: &[u8]) -> bool {
     name >= 2
         && rest.first() == Some(&b'=')
         && rest.iter().any(|b| *b != b'=')
-        && !plausible::is_no_name(&value[..name])
+        && !scrambled::is_no_name(&value[..name])
         && turns(rest) < 2
 }
 
