@@ -211,6 +211,12 @@ impl KeyRule {
             && text[name.end] == b' '
             && matches!(text.get(name.end + 1 + number), Some(b'"' | b'\t' | b'|'));
         let name = &(name.start..name.end + if is_numbered { 1 + number } else { 0 });
+        // `the password of`: what goes on behind one blank is no cell, no row, no element and no header.
+        let goes_on = text[name.end..].starts_with(b" ")
+            && text.get(name.end + 1).is_some_and(|b| b.is_ascii_alphanumeric() || *b >= 0x80);
+        if goes_on {
+            return Vec::new();
+        }
         let accepted = |how: How, mut values: Vec<Value>| {
             values.retain(|value| self.accepts(text, value, how, lists));
             values

@@ -65,6 +65,7 @@ mod peeled;
 mod phrase;
 mod place;
 mod plausible;
+mod precheck;
 mod pseudonym;
 mod quote;
 mod records;

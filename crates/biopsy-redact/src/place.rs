@@ -274,6 +274,13 @@ fn yaml_block(text: &[u8], at: usize) -> Option<usize> {
 
 /// `<key>` or `<x:key a="b">`.
 fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
+    // Most names stand in no tag, and end here.
+    if !text[..name.start].ends_with(b"<")
+        && !text[..name.start].ends_with(b"&lt;")
+        && !text[..name.start].ends_with(b":")
+    {
+        return None;
+    }
     // The line that a logger of JSON wrote ends behind the tag.
     let tag_end = memchr::memchr(b'>', &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)]);
     let behind = tag_end.map_or(&text[name.end..], |tag_end| &text[name.end + tag_end + 1..]);

@@ -170,6 +170,12 @@ pub(crate) struct Rule {
     /// Key rules that ask for tokens: a UUID that is assigned to the name is one.
     #[serde(default)]
     pub(crate) uuid: bool,
+    /// Shape rules with the keyword `@`: the run in front of it is led by this sign.
+    #[serde(default)]
+    pub(crate) led_by: Option<char>,
+    /// Shape rules: what matches has an option of a program behind its keyword.
+    #[serde(default)]
+    pub(crate) has_option: bool,
     /// Values are learned and searched for everywhere else.
     #[serde(default)]
     pub(crate) learn: bool,

@@ -11,6 +11,7 @@ use crate::below;
 use crate::check::Check;
 use crate::made_up;
 use crate::plausible::{self, Lists};
+use crate::precheck::Precheck;
 use crate::rules::Rule;
 
 /// Rules whose values have many lines.
@@ -21,6 +22,7 @@ const PRIVATE_KEYS: [&str; 3] = ["private-key", "putty-key", "putty-key-in-log"]
 pub(crate) struct Shape {
     expression: Expression,
     begins: Begins,
+    precheck: Precheck,
     before: usize,
     after: usize,
     pairs: Option<u8>,
@@ -155,6 +157,7 @@ impl Shape {
                 _ if pattern.starts_with("\\b") => Begins::AtEdge,
                 _ => Begins::Anywhere,
             },
+            precheck: Precheck::new(rule),
             before: rule.before,
             after: rule.after,
             pairs,
@@ -190,6 +193,9 @@ impl Shape {
         let end = text.len().min(at.saturating_add(self.after));
         let from = at.saturating_sub(self.before).max(floor);
         if from > end || at < floor && self.before == 0 || (self.at_word && !begins_word(text, at)) {
+            return None;
+        }
+        if !self.precheck.allows(text, at, &(from..end)) {
             return None;
         }
         let Compiled { regex, group } = self.expression.get();

@@ -158,7 +158,7 @@ pub(crate) fn is_sentence(value: &[u8], lists: &Lists) -> bool {
         || lists.is_trivial(first)
         || first.iter().all(u8::is_ascii_lowercase) && lists.is_of_sentence(first)
         // A passphrase may begin so, too, and has no article in it.
-        || VERBS.contains(&first) && all.clone().any(|word| lists.is_of_sentence(word));
+        || VERBS.contains(&first) && all.clone().take(3).any(|word| lists.is_of_sentence(word));
     is_said && words.contains(&b' ') && is_word(first) && all.all(is_word)
 }
 
@@ -172,10 +172,14 @@ pub(crate) fn begins_sentence(text: &[u8], value: &Range<usize>, lists: &Lists) 
     };
     let all = || words.split(|b| *b == b' ');
     let said = all().skip(1).filter(|word| lists.is_of_sentence(word)).count();
-    text[value.clone()].iter().all(u8::is_ascii_lowercase)
+    let is_told = VERBS.contains(&&text[value.clone()])
         && all().count() >= 3
-        && all().all(is_word)
-        && (line.trim_ascii_end().ends_with(b".") && said > 0 || said >= 2)
+        && all().skip(1).take(3).any(|word| lists.is_of_sentence(word));
+    is_told
+        || text[value.clone()].iter().all(u8::is_ascii_lowercase)
+            && all().count() >= 3
+            && all().all(is_word)
+            && (line.trim_ascii_end().ends_with(b".") && said > 0 || said >= 2)
 }
 
 /// `password: 3 failures`, `password:  16 bytes`, `string password = 3;`, `{type: string}`: a count, a field's number, a schema.
@@ -245,6 +249,7 @@ mod tests {
             ("sera demandé à la connexion", true),
             ("muss in der Konsole gesetzt werden", true),
             ("muss garden goblet coral cricket", false),
+            ("muss zebra comet bronze saddle", false),
             ("wird", false),
             ("amber garden goblet coral", false),
             ("Amber Garden Goblet Coral", false),
@@ -255,6 +260,8 @@ mod tests {
         for (text, wanted) in [
             ("password: keep it to yourself.", true),
             ("password: hunter2 is the one", false),
+            ("password: wird bei der Anmeldung erfragt", true),
+            ("password: muss garden goblet coral", false),
             ("password: keep", false),
         ] {
             let value = value_of(text);
