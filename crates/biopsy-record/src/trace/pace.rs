@@ -33,7 +33,7 @@ impl Pace {
     };
     /// Of one beside a program that counts its allocations, with few samples.
     pub(super) const BESIDE: Self =
-        Self { round: Duration::from_millis(100), debug_bytes: 16 << 20, ring_part: 4, ..Self::USUAL };
+        Self { round: Duration::from_millis(100), debug_bytes: 8 << 20, ring_part: 4, ..Self::USUAL };
     /// Of one that goes on for days, in little memory: ten samples of 60 KB at most come from two processors in a round.
     pub(super) const CALM: Self = Self {
         round: Duration::from_millis(100),
