@@ -4,10 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use super::program::TRACE_ITER;
 use super::{Program, bpf, command};
-
-/// `BPF_TRACE_ITER` of `enum bpf_attach_type`.
-pub(super) const TRACE_ITER: u32 = 28;
 
 #[repr(C)]
 #[derive(Default)]

@@ -41,7 +41,7 @@ impl ProgramKind {
             Self::PerfEvent => (7, 0),
             Self::RawTracepoint => (17, 0),
             Self::TypedTracepoint { .. } => (26, TRACE_RAW_TP),
-            Self::TaskIterator { .. } => (26, super::iterator::TRACE_ITER),
+            Self::TaskIterator { .. } => (26, TRACE_ITER),
         }
     }
 
@@ -79,6 +79,8 @@ struct LoadAttr {
     attach_btf_id: u32,
 }
 
+/// `BPF_TRACE_ITER` of `enum bpf_attach_type`.
+pub(super) const TRACE_ITER: u32 = 28;
 /// `BPF_TRACE_UPROBE_MULTI` of `enum bpf_attach_type`.
 const UPROBE_MULTI: u32 = 48;
 

@@ -12,13 +12,13 @@ use biopsy_target::preflight::namespace::is_own_pid_namespace;
 
 use super::allocations::{AllocationError, AllocationPrograms};
 use super::error::KernelError;
+use super::in_turns::InTurns;
 use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_state};
 use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps, word_of};
 use super::slots::Slots;
 use super::switches::TaskLayout;
 use super::tracing::{Tracing, load_tracing};
 use super::user_registers::UserRegisters;
-use super::watching::InTurns;
 use super::{languages, samples};
 
 /// Counters of the kernel part.

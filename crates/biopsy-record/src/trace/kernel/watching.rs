@@ -1,47 +1,15 @@
-//! Switches watched in turns: the programs come and go, and what the scheduler keeps of each thread stands for the time between.
+//! Switches watched in turns: the programs come and go.
 
 use std::io;
 
 use biopsy_sys::bpf::btf::Btf;
-use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::limits::LockedMemoryRoom;
-use rustc_hash::FxHashMap;
 
 use super::accounts::Accounts;
 use super::error::KernelError;
-use super::layout::{ThreadTimes, thread_state};
+use super::in_turns::{InTurns, arrivals};
+use super::layout::ThreadTimes;
 use super::session::KernelSession;
-
-/// While switches are watched in turns, times of threads are those of the scheduler all the time: exact, and of one kind.
-#[derive(Debug)]
-pub(super) struct InTurns {
-    accounts: Accounts,
-    /// As they were read last.
-    threads: FxHashMap<u32, ThreadTimes>,
-}
-
-impl InTurns {
-    /// Reads what the scheduler keeps of all threads.
-    pub(super) fn threads(&mut self, mut sink: impl FnMut(u32, ThreadTimes)) -> io::Result<()> {
-        let Self { accounts, threads } = self;
-        threads.clear();
-        accounts.read(monotonic_nanos(), |tid, times| {
-            threads.insert(tid, times);
-            sink(tid, times);
-        })
-    }
-
-    /// A thread as it was read last; if it has run since, it says so.
-    pub(super) fn thread(&self, tid: u32) -> Option<ThreadTimes> {
-        let times = *self.threads.get(&tid)?;
-        match arrivals(&format!("/proc/{}/task/{tid}", times.tgid)) {
-            Some(now) if now != times.sequence => {
-                Some(ThreadTimes { sequence: now, state: thread_state::RUNNING, ..times })
-            }
-            _ => Some(times),
-        }
-    }
-}
 
 impl KernelSession {
     /// Reads from now on what the scheduler keeps, and returns that besides what the programs know of each thread. Switches are not watched any more.
@@ -58,12 +26,11 @@ impl KernelSession {
         let btf = Btf::of_kernel().map_err(KernelError::NoTypes)?;
         let _room = LockedMemoryRoom::raise().ok();
         let accounts = Accounts::load(&self.maps, &btf, self.task)?;
-        let mut turns = InTurns { accounts, threads: FxHashMap::default() };
+        let mut turns = InTurns::new(accounts);
         turns.threads(|_, _| {}).map_err(KernelError::Map)?;
         // The programs know it later than the scheduler was asked: who waits there since before that waits in both.
         let mut threads = Vec::new();
-        self.threads(|tid, times| threads.push((tid, times, turns.threads.get(&tid).copied())))
-            .map_err(KernelError::Map)?;
+        self.threads(|tid, times| threads.push((tid, times, turns.last(tid)))).map_err(KernelError::Map)?;
         self.switches.clear();
         self.turns = Some(turns);
         Ok(threads)
@@ -114,19 +81,16 @@ impl KernelSession {
     }
 }
 
-/// How often a thread has got a CPU: the third number of `schedstat` (Documentation/scheduler/sched-stats.rst).
-fn arrivals(task: &str) -> Option<u64> {
-    let text = biopsy_files::read_kernels(format!("{task}/schedstat")).ok()?;
-    std::str::from_utf8(&text).ok()?.split_ascii_whitespace().nth(2)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Sender, channel};
     use std::time::Duration;
 
+    use biopsy_sys::clock::monotonic_nanos;
+    use rustc_hash::FxHashMap;
+
     use super::*;
-    use crate::trace::kernel::KernelRecord;
+    use crate::trace::kernel::{KernelRecord, thread_state};
 
     /// `clock_nanosleep`.
     const SLEEP: Option<u32> = Some(230);
