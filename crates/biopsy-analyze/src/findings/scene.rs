@@ -300,7 +300,11 @@ pub(crate) fn caller_in(
                 *sums.entry(name).or_default() += time;
             }
         }
-        if is_worth_naming(row) {
+        // A closure without a name is told by the function of the program that it is in, or called by, where there is one.
+        let is_named = |function| {
+            analysis.function(function).is_some_and(|row| row.whose == Whose::Program && !is_anonymous(row))
+        };
+        if is_worth_naming(row) && !(is_anonymous(row) && name.is_some_and(is_named)) {
             name = Some(function);
         }
         if let Some(slot) = nearest.get_mut(at) {
@@ -309,6 +313,11 @@ pub(crate) fn caller_in(
     }
     let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
     (all > 0.0).then_some((function, time / all))
+}
+
+/// A closure of JavaScript that was given no name.
+fn is_anonymous(row: &FunctionRow) -> bool {
+    row.name == "(anonymous)"
 }
 
 /// A function of the program itself or of a library of its own.

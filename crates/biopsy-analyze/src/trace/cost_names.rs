@@ -150,9 +150,8 @@ fn of_user(row: &FunctionRow) -> Option<Cost> {
     let name = row.name.as_str();
     let bare = name.split('@').next().unwrap_or(name).trim_start_matches('_');
     let bare = bare.strip_prefix("GI_").unwrap_or(bare).trim_start_matches('_');
-    // Compiles a pattern and matches once: what it spends its time with is told by what it calls.
-    if bare == "java.util.regex.Pattern.matches" {
-        return None;
+    if let Some(rest) = bare.strip_prefix("java.util.regex.Pattern") {
+        return of_java_pattern(rest);
     }
     if let Some((_, cost)) = EXACT.iter().find(|(names, _)| names.contains(&bare)) {
         return Some(*cost);
@@ -161,6 +160,19 @@ fn of_user(row: &FunctionRow) -> Option<Cost> {
         .iter()
         .find(|(prefixes, _)| prefixes.iter().any(|prefix| bare.starts_with(prefix)))
         .map(|(_, cost)| *cost)
+}
+
+/// A pattern of Java parses its text by its own methods and by constructors of its nodes; the nodes match. `Pattern.matches` does both, so
+/// that what it calls decides.
+fn of_java_pattern(rest: &str) -> Option<Cost> {
+    let method = rest.rsplit('.').next().unwrap_or(rest);
+    let of_pattern = rest.starts_with('.');
+    match method {
+        "matches" | "split" | "splitAsStream" | "matcher" | "asPredicate" if of_pattern => None,
+        _ if of_pattern && !method.starts_with("lambda$") => Some(Cost::Compilation),
+        "" | "<init>" | "study" | "add" => Some(Cost::Compilation),
+        _ => Some(Cost::Regex),
+    }
 }
 
 /// Libraries that do nothing else.
@@ -250,7 +262,7 @@ const BEGINNINGS: &[(&[&str], Cost)] = &[
        "InterpreterRuntime::exception_handler", "Runtime1::exception_handler", "Exceptions::_throw", "v8::internal::Isolate::Throw",
        "v8::internal::Isolate::CaptureSimpleStackTrace", "v8::internal::Isolate::CaptureAndSetErrorStack", "v8::internal::ErrorUtils::Construct",
        "Builtins_ErrorConstructor"], Cost::Exceptions),
-    (&["java.util.regex.Pattern.compile", "java.util.regex.Pattern.<init>", "v8::internal::RegExpCompiler", "v8::internal::RegExpParser",
+    (&["v8::internal::RegExpCompiler", "v8::internal::RegExpParser",
        "v8::internal::RegExpImpl::Compile", "v8::internal::RegExpImpl::IrregexpPrepare"], Cost::Compilation),
     (&["Builtins_RegExp", "v8::internal::RegExp", "v8::internal::NativeRegExp", "v8::internal::IrregexpInterpreter", "java.util.regex.",
        "sre_ucs", "sre_SRE", "std::__detail::_Executor", "std::__detail::__regex_algo", "std::regex_", "boost::re_detail", "pcre_", "pcre2_",
@@ -336,6 +348,10 @@ mod tests {
             (FunctionKind::Jit, "", "java.util.regex.Pattern$Loop.match", Some(Cost::Regex)),
             (FunctionKind::Jit, "", "java.util.regex.Pattern.compile", Some(Cost::Compilation)),
             (FunctionKind::Jit, "", "java.util.regex.Pattern.matches", None),
+            (FunctionKind::Jit, "", "java.util.regex.Pattern.expr", Some(Cost::Compilation)),
+            (FunctionKind::Jit, "", "java.util.regex.Pattern.RemoveQEQuoting", Some(Cost::Compilation)),
+            (FunctionKind::Jit, "", "java.util.regex.Pattern$StartS.<init>", Some(Cost::Compilation)),
+            (FunctionKind::Jit, "", "java.util.regex.Pattern.lambda$Range$10", Some(Cost::Regex)),
             (FunctionKind::Jit, "", "java.util.regex.Matcher.find", Some(Cost::Regex)),
             (
                 FunctionKind::Jit,

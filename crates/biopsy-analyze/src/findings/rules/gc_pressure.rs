@@ -40,7 +40,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     // A job that makes garbage by the way: what it does takes longer than its garbage, and is what a person would name.
     let worked = scene.facts.costs.iter().filter(|row| row.cost.is_work()).map(|row| row.time.as_secs_f64());
     let worked = worked.fold(0.0, f64::max) / scene.sampled.max(f64::MIN_POSITIVE);
-    if asked.is_none() && spent.share < MOST && worked > spent.share {
+    if asked.is_none() && spent.share < MOST && worked > made {
         return None;
     }
     // Collectors have threads of their own: who waits for them is who makes them work.

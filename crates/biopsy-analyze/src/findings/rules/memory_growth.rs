@@ -4,12 +4,15 @@ use crate::findings::evidence::{at, fact, metric, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, touched_by};
+use crate::managed_names::is_runtime_thread;
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
 use crate::trace::cost_names::Cost;
 use crate::trace::function::FunctionHandle;
 use crate::words::{bytes, percent, seconds};
+use biopsy_model::Tid;
 use biopsy_model::process::RuntimeKind;
+use std::collections::BTreeMap;
 
 /// With fewer collections growth means little.
 const FEW_COLLECTIONS: u64 = 3;
@@ -107,6 +110,15 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let worker = worker.filter(|_| toucher.is_none() && is_virtual_machine(scene, trend));
     let worker =
         worker.and_then(|(function, share)| Some((function, share, scene.function_name(Some(function))?)));
+    let runner = (toucher.is_none() && worker.is_none() && is_virtual_machine(scene, trend))
+        .then(|| runs_most(scene, trend))
+        .flatten();
+    if let Some((function, name, thread)) = &runner {
+        let text = format!(
+            "of the threads of the program {thread} runs most, in {name}: perhaps what allocates, for allocations were not recorded"
+        );
+        evidence.push(at(Reference::Function(*function), text, None));
+    }
     if let Some((function, share, name)) = &worker {
         let sure = if *share >= MOST { "likely" } else { "the most of any function of its own, so perhaps" };
         evidence.push(at(
@@ -169,7 +181,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
                 (Some(name), _) => format!("; most of it is first touched below {name}"),
                 (None, Some((_, share, name))) if share >= MOST => format!("; most work meanwhile is in {name}"),
                 (None, Some((_, _, name))) => format!("; of its own functions {name} works most meanwhile"),
-                (None, None) => String::new(),
+                (None, None) => runner.map_or(String::new(), |(_, name, _)| {
+                    format!("; of its own functions {name} works most meanwhile")
+                }),
             }
         ),
         explanation: "This is growth, which need not be a leak: a cache that fills, a warm-up or more work in progress look the \
@@ -186,6 +200,27 @@ fn allocates(scene: &Scene<'_>) -> Option<(FunctionHandle, f64)> {
     let (function, time) = row.callers.first()?;
     let (time, all) = (time.as_secs_f64(), row.time.as_secs_f64());
     (all >= scene.sampled * ALLOCATES && time >= all * MOST).then(|| (*function, time / scene.sampled))
+}
+
+/// Of a program that has few samples: the function in which those of its threads are that ran longest, by the kernel's count, and one of them.
+fn runs_most(scene: &Scene<'_>, trend: &Trend) -> Option<(FunctionHandle, String, String)> {
+    let pid = trend.key.split(' ').next()?.parse::<u32>().ok()?;
+    let threads = scene.analysis.flames.threads.iter();
+    let own = threads.filter(|thread| thread.pid.0 == pid && !is_runtime_thread(&thread.name));
+    let mut sums: BTreeMap<FunctionHandle, (f64, Tid, f64)> = BTreeMap::new();
+    for thread in own {
+        let of = |tree| scene.program_of(tree).map(|(function, _)| function);
+        let Some(function) = of(&thread.flames.cpu).or_else(|| of(&thread.flames.waiting)) else { continue };
+        let ran = scene.thread(thread.tid).map_or(0.0, |row| row.running.as_secs_f64());
+        let sum = sums.entry(function).or_insert((0.0, thread.tid, 0.0));
+        sum.0 += ran;
+        if ran > sum.2 {
+            (sum.1, sum.2) = (thread.tid, ran);
+        }
+    }
+    let (function, (_, tid, _)) =
+        sums.into_iter().filter(|(_, sum)| sum.0 > 0.0).max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+    Some((function, scene.function_name(Some(function))?, scene.thread_name(tid)))
 }
 
 fn next_steps(trend: &Trend, managed: bool, native: bool) -> Vec<String> {
