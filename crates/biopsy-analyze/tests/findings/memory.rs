@@ -129,6 +129,22 @@ fn who_touches_new_pages_first_is_named_from_two_fifths_on() {
     }
 }
 
+/// A closure has no name to look for: who has it is named, where that is the program.
+#[test]
+fn a_closure_that_touches_pages_is_told_by_who_has_it() {
+    let faults = ["libc.so.6!memset", "k:asm_exc_page_fault", "k:handle_mm_fault", "k:clear_page_erms"];
+    for (stack, named) in [
+        (&["server!main", "server!remember", "server!(anonymous)"][..], "below `remember`"),
+        (&["server!(anonymous)"][..], "below `(anonymous)`"),
+    ] {
+        let mut build = server(60, &steady);
+        build.cpu(PID, 0.05, &[stack, &faults].concat());
+        let (_, analysis) = of(build);
+        let found = there(&analysis, FindingId::MemoryGrowth);
+        assert!(found.title.ends_with(named), "{}", found.title);
+    }
+}
+
 /// Of several processes the one that grows most.
 #[test]
 fn the_process_that_grows_most_is_told() {

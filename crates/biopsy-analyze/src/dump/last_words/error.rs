@@ -38,26 +38,32 @@ pub(super) fn error_in(line: &str) -> Option<Thrown> {
     let mut found = starts.filter_map(|at| {
         let rest = line.get(at..)?;
         let name = rest.split([':', ' ', ',']).next()?;
-        if !is_type(name) {
+        let behind = rest.get(name.len()..)?;
+        // Node: `NoPrice [Error]: text`.
+        let tagged = is_class(name) && (behind.starts_with(" [Error]") || behind.starts_with(" [ERR_"));
+        if !tagged && !is_type(name) {
             return None;
         }
-        let behind = rest.get(name.len()..)?;
         (behind.is_empty() || behind.starts_with(": ") || behind == ":" || behind.starts_with(" ["))
             .then(|| error(rest))?
     });
     found.next()
 }
 
-/// The last word of a line that may be the name of a class of the program: `cannot serve: NoPrice: text`.
+/// The last word of a line that may be the name of a class of the program: `cannot serve: NoPrice: text`, `fatal NoPrice: text`.
 pub(super) fn named(line: &str) -> Option<Thrown> {
-    let starts = line.match_indices(": ").map(|(at, _)| at + 2);
+    let starts = line.match_indices(' ').map(|(at, _)| at + 1);
     let mut found = starts.filter_map(|at| {
         let rest = line.get(at..)?;
-        let thrown = error(rest).filter(|_| rest.contains(": "))?;
-        let is_class = |name: &str| name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
-        is_class(&thrown.type_name).then_some(thrown)
+        let name = rest.split(' ').next()?.strip_suffix(':')?;
+        is_class(name).then(|| error(rest))?
     });
     found.next()
+}
+
+/// The name of a class: it begins with a capital, and is not a level of a log.
+fn is_class(name: &str) -> bool {
+    is_name(name) && name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase)
 }
 
 /// Word characters and dots; the name of a nested class of Java has `$`, one of .NET `+`, a generic one of .NET a backtick.

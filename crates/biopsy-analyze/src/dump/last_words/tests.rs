@@ -297,6 +297,11 @@ fn node_shows_causes_and_events() {
     is(own, ("NoPrice", "soup", "price (a.js:2)"));
     by(own, Writer::Program, &[]);
     is(&own.replace(" [Error]", ""), ("NoPrice", "soup", "price (a.js:2)"));
+    is(&own.replace("cannot serve: ", "fatal "), ("NoPrice", "soup", "price (a.js:2)"));
+    is(
+        &own.replace("cannot serve: NoPrice [Error]", "ERROR fatal NoPrice"),
+        ("NoPrice", "soup", "price (a.js:2)"),
+    );
     // Where Node aborts, its calls have no `at`.
     let aborted =
         "Uncaught Error: soup\n\nFROM\nprice (/srv/a.js:2:20)\nnode:internal/main/run_main_module:28:49\n";
