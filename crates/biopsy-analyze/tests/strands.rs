@@ -197,6 +197,31 @@ fn goroutines_that_all_wait_for_each_other_are_a_deadlock_and_a_way_out_is_none(
     assert_eq!(found(&analysis_of(strands), FindingId::StrandDeadlock), None);
 }
 
+/// Both sides of what makes a deadlock of goroutines: how many wait, how sure it is for whom, how many are named.
+#[test]
+fn thresholds_of_a_deadlock_of_goroutines() {
+    let is_said = |analysis: &DumpAnalysis| found(analysis, FindingId::StrandDeadlock).is_some();
+    // One goroutine that waits alone may be served from where nobody looks.
+    for (others, said) in [(0, false), (1, true), (50, true)] {
+        let mut strands = vec![goroutine(1, WaitKind::WaitGroup, "main.main")];
+        strands.extend((0..others).map(|one| goroutine(10 + one, WaitKind::Mutex, "main.work")));
+        assert_eq!(is_said(&analysis_of(strands)), said, "{others} besides `main`");
+    }
+    use Confidence::{AlmostCertain, Certain, Possible, VeryLikely};
+    for (weakest, said) in [(Certain, true), (AlmostCertain, true), (VeryLikely, true), (Possible, false)] {
+        let ring = vec![at(2, WaitKind::Mutex, &[(3, Certain)]), at(3, WaitKind::Mutex, &[(2, weakest)])];
+        assert_eq!(is_said(&of_go(ring)), said, "{weakest:?}");
+    }
+    for (members, lines) in [(2, 2), (12, 12), (13, 13), (40, 13)] {
+        let ring =
+            (0..members).map(|one| at(2 + one, WaitKind::Mutex, &[(2 + (one + 1) % members, Certain)]));
+        let analysis = of_go(ring.collect());
+        let finding = found(&analysis, FindingId::StrandDeadlock).expect("a ring");
+        let named = finding.evidence.iter().filter(|one| !one.text.starts_with("how the owner")).count();
+        assert_eq!(named, lines, "{members}: {}", evidence(finding));
+    }
+}
+
 #[test]
 fn many_senders_are_said_and_as_many_receivers_are_not() {
     let of = |kind, count: u64| {

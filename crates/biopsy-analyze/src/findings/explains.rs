@@ -8,6 +8,7 @@ use super::ids::FindingId::*;
 use super::scene::Scene;
 use crate::managed_names::is_pool_thread;
 use crate::trace::threads::ThreadRow;
+use crate::trace::waits::WaitReason;
 use std::cmp::Reverse;
 
 /// What one finding does to another.
@@ -65,9 +66,16 @@ const ROWS: &[Row] = &[
     row(&[AllocationStorm, GcPinned], How::Lowers, &[GcPauses]),
     // Whoever asks for collections is the reason of their pauses.
     Row { these: &[GcInduced], how: How::Lowers, to: &[GcPauses], when: mostly_asked_for },
-    // What collections go through says more than that they take long.
-    row(&[GcLargeHeap], How::Lowers, &[GcPauses]),
+    // What collections go through says more than that they take long; of what grows there is more each time.
+    row(&[GcLargeHeap, Leak, ManagedHeapGrowth, GrowingType], How::Lowers, &[GcPauses]),
     row(&[NPlusOne, SlowDependency, BlockedOnLock, LockConvoy], How::Lowers, &[SlowRequests]),
+    // A lock that is held through a flush is waited for because of the disk.
+    Row {
+        these: &[DiskBound],
+        how: How::Lowers,
+        to: &[LockConvoy, LockContention],
+        when: held_through_the_disk,
+    },
     // Threads that wait for one lock for ever are no queue that moves on.
     row(&[BlockedOnLock, FinalizerBlocked], How::Lowers, &[LockConvoy, LockContention]),
     row(&[FinalizerBlocked], How::Lowers, &[BlockedOnLock]),
@@ -183,6 +191,16 @@ fn born_in_pool(scene: &Scene<'_>) -> bool {
 fn mostly_asked_for(scene: &Scene<'_>) -> bool {
     let summaries = scene.analysis.runtimes.iter().map(|runtime| &runtime.collections);
     summaries.max_by_key(|one| one.total).is_some_and(|one| one.induced * 2 >= one.total.max(1))
+}
+
+/// Share of the time for which the most wanted lock is held while others wait that its holder waits for the disk.
+const THROUGH_THE_DISK: f64 = 0.5;
+
+/// Most of what is waited for at locks is the disk.
+fn held_through_the_disk(scene: &Scene<'_>) -> bool {
+    let held = scene.facts.waits.held.values();
+    let most = held.max_by(|a, b| a.time.cmp(&b.time).then(b.waits.len().cmp(&a.waits.len())));
+    most.is_some_and(|held| held.share(|reason| reason == WaitReason::Disk) >= THROUGH_THE_DISK)
 }
 
 /// The thread that wants to run most gets what it wants for the most part.

@@ -9,6 +9,7 @@ mod allocated;
 mod allocating;
 mod answering;
 mod asking;
+mod called;
 pub mod catalogue;
 mod dotnet;
 mod dump;

@@ -1,5 +1,6 @@
 //! What CPU time was spent on besides the program's own work: several rules ask.
 
+use crate::findings::called::{self, Called};
 use crate::findings::evidence::{at, fact};
 use crate::findings::finding::{Evidence, Reference, Severity, Value};
 use crate::findings::harm::harms;
@@ -31,8 +32,26 @@ pub(super) struct Spent {
 impl Spent {
     /// ` in ...`, or nothing.
     pub(super) fn in_place(&self, scene: &Scene<'_>) -> String {
-        scene.function_name(self.place).map_or(String::new(), |name| format!(" below {name}"))
+        let Some(name) = scene.function_name(self.place) else { return String::new() };
+        let called =
+            self.called(scene).map_or(String::new(), |called| format!(", which calls {}", called.name));
+        format!(" below {name}{called}")
     }
+
+    /// What the program's function calls of a library that costs this: where it is not the allocator itself, it is what a person changes.
+    fn called(&self, scene: &Scene<'_>) -> Option<Called> {
+        called::largest(scene, self.place?).filter(|called| !is_memory(called.cost))
+    }
+
+    /// What memory is asked for: the library's function that the program calls.
+    pub(super) fn for_what(&self, scene: &Scene<'_>) -> Option<Evidence> {
+        let name = scene.function_name(self.place)?;
+        Some(self.called(scene)?.evidence(&format!("the CPU time of {name}")))
+    }
+}
+
+fn is_memory(cost: Option<Cost>) -> bool {
+    matches!(cost, Some(Cost::Allocation | Cost::Collection | Cost::PageFaults | Cost::Mappings))
 }
 
 /// How much of the CPU time is of these kinds; `None`: none of it, or too few samples to tell.

@@ -1,7 +1,7 @@
 //! What a trace says: functions, call trees, threads, waits.
 //!
 //! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names`, `cost_names`, `times`, `off_cpu` (words and types); `frames`; `calls`;
-//! `allocations`, `costs`, `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
+//! `allocations`, `costs`, `flame`, `threads`, `wait_sites`, `managed_waits`; `held`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
 
 pub mod allocations;
 pub(crate) mod calls;
@@ -12,6 +12,7 @@ pub mod flame;
 pub(crate) mod frames;
 pub mod function;
 mod group_names;
+pub(crate) mod held;
 #[cfg(test)]
 pub(crate) mod made;
 pub(crate) mod managed_waits;

@@ -1,5 +1,6 @@
 //! Waits as they were recorded: off-CPU samples and waits above the threshold, each with its site.
 
+use super::held::Holders;
 use super::times::add;
 use super::wait_sites::{WaitSite, WaitSites};
 use super::waits::{LongWait, WaitReason};
@@ -91,6 +92,8 @@ pub(super) struct Recorded {
     pub(super) ended_sum: Sum,
     /// Of these, what others ended: by waker.
     pub(super) ended_by: FxHashMap<Tid, Sum>,
+    /// What those who have a lock wait for.
+    pub(super) holders: Holders,
 }
 
 /// A wait that may make others wait: from, until, where.
@@ -131,6 +134,7 @@ impl Recorded {
         if is_cause(site.reason) {
             self.causes.entry(wait.tid).or_default().push((wait.start, wait.start + time, site));
         }
+        self.holders.add(wait.tid, (wait.start, wait.start + time), site, wait.waker);
         if let Some(waker) = wait.waker {
             self.add_waker(wait, waker, site, time);
         }

@@ -1,6 +1,7 @@
 //! Sums over waits: by reason, by function, by waker.
 
 use super::function::FunctionHandle;
+use super::held::Held;
 use super::recorded_waits::{
     ByCall, BySite, Cause, Ended, OffCpu, Recorded, Sum, Wakes, is_answered, may_queue,
 };
@@ -31,6 +32,8 @@ pub(crate) struct WaitFacts {
     pub(crate) ended: Sum,
     /// Waits for what others send: by thread and site, who ended them, most time first.
     pub(crate) answered: FxHashMap<(Tid, WaitSite), Vec<(Tid, Nanos)>>,
+    /// What those who have a lock wait for, by where it is waited for.
+    pub(crate) held: FxHashMap<WaitSite, Held>,
 }
 
 impl WaitFacts {
@@ -52,6 +55,14 @@ impl WaitFacts {
         by_site(&mut self.by_thread, moved);
         by_site(&mut self.recorded, moved);
         by_site(&mut self.answered, moved);
+        let there = |site: WaitSite| WaitSite { function: site.function.map(moved), ..site };
+        let held = std::mem::take(&mut self.held).into_iter();
+        self.held = held
+            .map(|(site, mut held)| {
+                held.waits.iter_mut().for_each(|(site, _)| *site = there(*site));
+                (there(site), held)
+            })
+            .collect();
     }
 }
 
@@ -110,6 +121,7 @@ pub(crate) fn sum(
         recorded: recorded.by_thread,
         ended_by: recorded.ended_by,
         ended: recorded.ended_sum,
+        held: recorded.holders.sums(),
     };
     (waits, facts)
 }

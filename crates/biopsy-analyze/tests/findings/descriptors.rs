@@ -246,9 +246,9 @@ fn who_waits_for_connections_accepts_them() {
 #[test]
 fn how_much_there_is_more_is_what_it_weighs() {
     for (first, each, impact, said) in [
-        (20.0, 10.0, 90.0 / 120.0, "600 more descriptors a minute in process 4711 server"),
-        (400.0, 20.0, 180.0 / 600.0, "1,200 more descriptors a minute in process 4711 server"),
-        (0.0, 100.0, 0.9, "6,000 more descriptors a minute in process 4711 server"),
+        (20.0, 10.0, 90.0 / 120.0, "600 more descriptors a minute in process 4711 (`server`)"),
+        (400.0, 20.0, 180.0 / 600.0, "1,200 more descriptors a minute in process 4711 (`server`)"),
+        (0.0, 100.0, 0.9, "6,000 more descriptors a minute in process 4711 (`server`)"),
     ] {
         let mut build = Build::new("server", 10, 4);
         build.thread(PID, "server").machine(0.3);

@@ -36,7 +36,7 @@ fn what_the_growth_is_and_where_it_leads_is_said_in_numbers() {
     assert_eq!(found.title, "Memory grows steadily: 52 MB → 170 MB in 60.0 s (120 MB a minute)");
     assert_eq!(
         texts(found)[0],
-        "anonymous memory (heap, stacks) of process 4711 server rose from 52 MB to 170 MB, 120 MB a minute, in a nearly straight line"
+        "anonymous memory (heap, stacks) of process 4711 (`server`) rose from 52 MB to 170 MB, 120 MB a minute, in a nearly straight line"
     );
     // 9 GB at 2 MB a second.
     assert!(
@@ -158,7 +158,7 @@ fn the_process_that_grows_most_is_told() {
         );
     }
     let (_, analysis) = of(build);
-    assert!(says(there(&analysis, FindingId::MemoryGrowth), "of process 8 worker rose from"));
+    assert!(says(there(&analysis, FindingId::MemoryGrowth), "of process 8 (`worker`) rose from"));
 }
 
 /// Native memory, of which so many MB are allocated below each of these functions, in so many samples, and of which so much stays.

@@ -273,6 +273,52 @@ fn disk_bound_by_one_thread() {
     });
 }
 
+/// A thread that flushes ten times a second for `flushes` of the time, and `waiting` that wait for it meanwhile at a condition. Each of
+/// these also waits `others` times in the recording there for somebody who flushes nothing.
+fn group_commit(flushes: f64, waiting: u32, others: u32) -> Build {
+    const FLUSH: &[&str] =
+        &["server!flusher", "server!flush_log", "libc.so.6!fsync", "k:jbd2_log_wait_commit", "k:io_schedule"];
+    let mut build = server();
+    build.machine(0.1).wait(PID, IDLE).thread(100, "flusher").thread(99, "other");
+    let disk = Waiting { state: WaitState::Disk, ..waiting_of(FLUSH, call::FSYNC, flushes) };
+    build.wait(100, disk);
+    for tid in 101..101 + waiting {
+        build.thread(tid, &format!("connection-{tid}"));
+        build.wait(tid, Waiting { share: 0.45, each_ms: 45.0, waker: Some(100), ..IN_CONDITION });
+        if others > 0 {
+            let share = f64::from(others) / 5_000.0;
+            build.wait(tid, Waiting { share, each_ms: 2.0, waker: Some(99), ..IN_CONDITION });
+        }
+    }
+    build
+}
+
+/// Ten waits a second.
+fn waiting_of(stack: &'static [&'static str], syscall: u32, share: f64) -> Waiting<'static> {
+    waiting(stack, syscall, share, share * 100.0)
+}
+
+#[test]
+fn disk_bound_through_others() {
+    let id = FindingId::DiskBound;
+    // One waits itself, so many behind it: at 0.26 of the time each.
+    let table = [(1, None), (2, Some(Notice)), (3, Some(Warning)), (14, Some(Warning)), (15, Some(Critical))];
+    check(id, &table, |waiting| group_commit(0.26, waiting, 0));
+    // Too little of it is the disk's own, or is waited for by others.
+    check(id, &[(0.19, None), (0.21, Some(Notice)), (0.25, Some(Warning))], |flushes| {
+        group_commit(flushes, 3, 0)
+    });
+    check(id, &[(0.29, None), (0.31, Some(Notice))], |flushes| group_commit(flushes, 1, 0));
+    // A fifth of the waits at that place.
+    check(id, &[(380, Some(Warning)), (420, None)], |others| group_commit(0.26, 3, others));
+}
+
+/// Three threads that flush in turn, with a lock held, are each at a third of the time.
+#[test]
+fn who_flushes_in_turn_is_as_bound_by_the_disk_as_one_alone() {
+    check(FindingId::DiskBound, &[(3, Some(Warning))], |waiting| group_commit(0.32, waiting, 0));
+}
+
 #[test]
 fn disk_bound_by_the_kernels_account_without_a_trace() {
     for (share, expected) in [
@@ -644,4 +690,39 @@ fn one_wait_over_the_whole_time_is_seen() {
     let analysis = analyze(&build.done());
     assert_eq!(analysis.waits.total, Nanos(10_000_000_000));
     assert_eq!(severity(&analysis, FindingId::Idle), Some(Info), "{}", outline(&analysis));
+}
+
+/// A server at 90 % of one CPU: `functions` share what is not sending and receiving.
+fn serving(functions: usize, talking: f64, running: f64) -> Build {
+    let mut build = Build::new("server", 10, 2);
+    let listening =
+        "1 sockets\n\ntcp   127.0.0.1:8080 -> 0.0.0.0:0 listening to send 0 to read 0 descriptor 3\n";
+    build.capture.context.push((format!("target/{PID}/sockets.txt"), listening.to_owned()));
+    build.thread(PID, "server").machine(1.0);
+    let names: Vec<String> = (0..functions).map(|number| format!("server!step_{number}")).collect();
+    for name in &names {
+        build.cpu(PID, running * (1.0 - talking) / functions as f64, &["server!main", "server!answer", name]);
+    }
+    for call in ["k:tcp_sendmsg", "k:tcp_ack", "k:ip_output", "k:loopback_xmit", "k:copy_from_iter"] {
+        let stack = ["server!main", "server!answer", "libc.so.6!write", "k:sock_write_iter", call];
+        build.cpu(PID, running * talking / 5.0, &stack);
+    }
+    build
+}
+
+/// What a server does at full load is a notice; what is said else is a warning.
+#[test]
+fn answering() {
+    let id = FindingId::CpuBound;
+    // Functions that have half of the time: 11 of 18, 12 of 19.
+    let spread = [(4, Some(Warning)), (18, Some(Warning)), (19, Some(Notice)), (60, Some(Notice))];
+    check(id, &spread, |functions| serving(functions, 0.15, 0.9));
+    let talking = [(0.0, Some(Warning)), (0.095, Some(Warning)), (0.105, Some(Notice)), (0.3, Some(Notice))];
+    check(id, &talking, |talking| serving(40, talking, 0.9));
+    // Of a server that hardly gets a CPU, 0.02 CPUs' worth of it.
+    check(id, &[(0.18, Some(Warning)), (0.22, Some(Notice))], |talking| {
+        let mut build = serving(40, talking, 0.1);
+        build.ready(PID, 0.8);
+        build
+    });
 }

@@ -40,6 +40,61 @@ fn lock_convoy() {
     insta::assert_snapshot!(first(&analyze(&build.done())));
 }
 
+/// Workers that share one receiver under a mutex: one of them waits for work and has the lock, the others wait for the lock.
+#[test]
+fn workers_that_take_turns_at_a_source_are_no_convoy() {
+    // Who sends is asked for it or not; the last thread that waits is one of many at a condition or the only one.
+    for (asked, at_rest, expected) in
+        [(false, 0.9, Severity::Notice), (true, 0.9, Severity::Critical), (false, 1.8, Severity::Critical)]
+    {
+        let mut build = Build::new("feed", 12, 4);
+        build.thread(PID, "feed").machine(0.1).wait(PID, IDLE);
+        for number in 0..4 {
+            let (tid, next) = (100 + number, 100 + (number + 1) % 4);
+            build.thread(tid, &format!("worker-{number}"));
+            let taking = [
+                "libc.so.6!start_thread",
+                "server!follow_feed",
+                "libc.so.6!pthread_cond_wait",
+                "k:futex_wait",
+            ];
+            let queuing = [
+                "libc.so.6!start_thread",
+                "server!follow_feed",
+                "libc.so.6!pthread_mutex_lock",
+                "k:futex_wait",
+            ];
+            let (each_ms, share) = (at_rest * 10.0 / 4.0, at_rest / 4.0);
+            for waits in [
+                Waiting { stack: &taking, share, each_ms, waker: Some(PID), ..IN_CONDITION },
+                Waiting { stack: &queuing, share: 0.7, each_ms: 7.0, waker: Some(next), ..IN_LOCK },
+            ] {
+                let before = build.timeline.waits.len();
+                build.wait(tid, waits);
+                let stack = build.stack(waits.stack);
+                build.timeline.waits[before..].iter_mut().for_each(|wait| wait.stack = stack);
+            }
+            if asked {
+                build.wait(PID, Waiting { share: 0.2, each_ms: 2.0, waker: Some(tid), ..IN_CONDITION });
+            }
+        }
+        let analysis = analyze(&build.done());
+        let found = analysis.findings.iter().find(|finding| finding.id.as_str() == "lock-convoy");
+        assert_eq!(
+            found.map(|found| found.severity),
+            Some(expected),
+            "{asked} {at_rest}: {}",
+            outline(&analysis)
+        );
+        if expected == Severity::Notice {
+            no_alarm(&analysis);
+            assert!(
+                found.is_some_and(|found| found.title.starts_with("Workers take turns in `follow_feed`"))
+            );
+        }
+    }
+}
+
 /// Without stacks of waits a convoy is told from a pool of idle workers by the lock being handed on.
 #[test]
 fn lock_convoy_without_stacks() {

@@ -3,6 +3,10 @@
 use super::*;
 use crate::analysis::Analysis;
 use crate::trace::facts::Facts;
+use crate::trace::function::FunctionHandle;
+use crate::trace::held::Held;
+use crate::trace::wait_sites::WaitSite;
+use crate::trace::waits::WaitReason;
 use biopsy_model::capture::{Capture, CaptureHeader};
 use biopsy_model::{Nanos, Tid};
 
@@ -69,9 +73,34 @@ fn finding(id: FindingId, severity: Severity) -> Finding {
     }
 }
 
+/// A lock whose holder waited for the disk in this share of the time in its queue, and another one that is hardly waited for.
+fn behind_the_disk(share: f64) -> Facts {
+    let at = |reason, number| WaitSite { reason, function: Some(FunctionHandle(number)) };
+    let held = |seconds: f64, share: f64| {
+        let of = |share: f64| Nanos((seconds * share * 1e9) as u64);
+        let waits = vec![(at(WaitReason::Disk, 9), of(share)), (at(WaitReason::Sleep, 9), of(1.0 - share))];
+        Held { time: of(1.0), waits, fed: Nanos(0) }
+    };
+    let mut facts = Facts::default();
+    facts.waits.held.insert(at(WaitReason::Lock, 1), held(10.0, share));
+    facts.waits.held.insert(at(WaitReason::Lock, 2), held(0.1, 1.0 - share));
+    facts
+}
+
+#[test]
+fn a_queue_behind_a_flush_is_for_the_disk() {
+    for (share, explained) in [(0.49, false), (0.51, true)] {
+        let (capture, analysis, facts) = (capture(), Analysis::default(), behind_the_disk(share));
+        let mut both = [LockConvoy, DiskBound].map(|id| finding(id, Severity::Critical)).to_vec();
+        settle(&Scene::new(&capture, &analysis, &facts), &mut both);
+        assert_eq!(both[0].severity == Severity::Notice, explained, "{share}");
+        assert_eq!(both[1].severity, Severity::Critical);
+    }
+}
+
 /// Severities of `found` after `settle`, those left out missing.
 fn settled(analysis: &Analysis, found: &[(FindingId, Severity)]) -> Vec<(FindingId, Severity)> {
-    let (capture, facts) = (capture(), Facts::default());
+    let (capture, facts) = (capture(), behind_the_disk(0.5));
     let mut findings: Vec<Finding> = found.iter().map(|&(id, severity)| finding(id, severity)).collect();
     settle(&Scene::new(&capture, analysis, &facts), &mut findings);
     findings.iter().map(|one| (one.id, one.severity)).collect()
@@ -105,10 +134,15 @@ const EXPLAINED: &[(FindingId, FindingId)] = &[
     (GcPinned, GcPauses),
     (GcInduced, GcPauses),
     (GcLargeHeap, GcPauses),
+    (Leak, GcPauses),
+    (ManagedHeapGrowth, GcPauses),
+    (GrowingType, GcPauses),
     (NPlusOne, SlowRequests),
     (SlowDependency, SlowRequests),
     (BlockedOnLock, SlowRequests),
     (LockConvoy, SlowRequests),
+    (DiskBound, LockConvoy),
+    (DiskBound, LockContention),
     (BlockedOnLock, LockConvoy),
     (BlockedOnLock, LockContention),
     (FinalizerBlocked, LockConvoy),

@@ -20,6 +20,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     }
     let mut evidence = spent.evidence.clone();
+    evidence.extend(spent.for_what(scene));
     evidence.extend(busy_evidence(scene));
     Some(Finding {
         id: FindingId::AllocatorChurn,

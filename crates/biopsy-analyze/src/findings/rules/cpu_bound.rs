@@ -1,6 +1,7 @@
 //! The CPU is what limits the process.
 
 use crate::findings::answering::{Answering, answers};
+use crate::findings::called;
 use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::harm::harms;
@@ -14,7 +15,6 @@ use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::threads::ThreadRow;
 use crate::whose::Whose;
 use crate::words::{cores, cpus, percent, threads};
-use std::collections::BTreeMap;
 
 /// A thread that runs this much of the time waits for nothing worth mentioning.
 const BUSY_THREAD: f64 = 0.7;
@@ -33,8 +33,6 @@ const HELD_BACK: f64 = 0.2;
 const HOT: f64 = 0.2;
 /// A caller is named from this share of the function's time on.
 const CALLER: f64 = 0.3;
-/// What a function calls is named from this share of its time on.
-const CALLEE: f64 = 0.4;
 /// All CPUs are in use, but for what the rest of the machine needs.
 const ALL_CPUS: f64 = 0.9;
 
@@ -219,7 +217,7 @@ fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
             Some(Value::Share(share)),
         )];
         let mut words = format!("{program} ({} of its CPU time)", percent(share));
-        evidence.extend(called_from(scene, tree, of_program));
+        evidence.extend(called::largest(scene, of_program).map(|called| called.evidence("that")));
         if own_share >= HOT {
             evidence.push(at(
                 Reference::Function(handle),
@@ -279,34 +277,6 @@ fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
         ),
     ];
     Some(Hot { words: format!("the calls of {deepest_name} ({} of its CPU time)", percent(total)), evidence })
-}
-
-/// What of others the program's function calls that takes most of its time: the name that a person knows, where the innermost one is some
-/// inner part of it.
-fn called_from(scene: &Scene<'_>, tree: &FlameTree, program: FunctionHandle) -> Option<Evidence> {
-    let is_other = |function| {
-        let known = scene.row(function).filter(|row| row.named && row.whose != Whose::Program);
-        known.is_some_and(|row| matches!(row.kind, FunctionKind::Native | FunctionKind::Jit))
-    };
-    let mut sums: BTreeMap<FunctionHandle, f64> = BTreeMap::new();
-    let mut all = 0.0;
-    for node in tree.nodes.iter().filter(|node| node.kind == FlameKind::Function(program)) {
-        all += node.total.as_secs_f64();
-        for child in node.children.iter().filter_map(|&child| tree.nodes.get(child as usize)) {
-            if let FlameKind::Function(function) = child.kind
-                && is_other(function)
-            {
-                *sums.entry(function).or_default() += child.total.as_secs_f64();
-            }
-        }
-    }
-    let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let share = time / all.max(1e-9);
-    let name = scene.function_name(Some(function))?;
-    (share >= CALLEE).then(|| {
-        let text = format!("{} of that is in {name}, which it calls", percent(share));
-        at(Reference::Function(function), text, Some(Value::Share(share)))
-    })
 }
 
 /// From the root downwards as long as one child holds at least `share` of all time.

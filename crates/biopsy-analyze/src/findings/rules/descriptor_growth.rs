@@ -1,6 +1,6 @@
 //! Open files and sockets that pile up: how many, which, and who opens them.
 
-use crate::findings::evidence::{at, fact, metric, steps};
+use crate::findings::evidence::{at, fact, metric, process_of_key, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::trace::function::FunctionKind;
@@ -33,7 +33,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let pid = trend.key.split(' ').next().unwrap_or_default();
     let mut evidence = vec![at(
         metric(&trend.table, &trend.column, &trend.key),
-        format!("{} more descriptors a minute in process {}", number(trend.per_minute), trend.key),
+        format!("{} more descriptors a minute in {}", number(trend.per_minute), process_of_key(&trend.key)),
         Some(Value::Count(trend.last - trend.first)),
     )];
     let grown = trend.last - trend.first;

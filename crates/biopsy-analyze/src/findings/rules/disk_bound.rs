@@ -1,6 +1,6 @@
 //! Disk-bound.
 
-use crate::findings::evidence::{at, fact, grade, metric, steps};
+use crate::findings::evidence::{at, fact, grade, metric, steps, thread_of_key};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, ThreadWait};
 use crate::metrics::series::Series;
@@ -33,14 +33,14 @@ const WORTH_A_LINE: f64 = 0.05;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let waits = scene.thread_waits(|reason| reason == WaitReason::Disk);
-    if let Some(flushing) = by_flushes(scene) {
-        return Some(flushing);
-    }
-    match waits.first() {
-        Some(worst) => by_trace(scene, &waits, *worst).or_else(|| behind(scene, &waits)),
-        None if scene.facts.waits.by_thread.is_empty() => by_metrics(scene),
-        None => None,
-    }
+    let found = match waits.first() {
+        // Three threads that flush in turn are each at a third, and wait for each other's flushes else.
+        Some(worst) => [behind(scene, &waits), by_trace(scene, &waits, *worst)],
+        None if scene.facts.waits.by_thread.is_empty() => [by_metrics(scene), None],
+        None => [None, None],
+    };
+    // The worst; of equals the last, which says more.
+    found.into_iter().flatten().chain(by_flushes(scene)).max_by_key(|found| found.severity)
 }
 
 /// A flush behind each record: the time in it is partly waiting, partly CPU time of the kernel that hands the pages to the disk.
@@ -212,7 +212,7 @@ fn by_metrics(scene: &Scene<'_>) -> Option<Finding> {
     let severity = grade(share, BY_METRICS)?;
     let mut evidence = vec![at(
         metric("threads", "disk-wait", &worst.key),
-        format!("thread {} waits {} of the time for block I/O", worst.key, percent(share)),
+        format!("{} waits {} of the time for block I/O", thread_of_key(&worst.key), percent(share)),
         Some(Value::Share(share)),
     )];
     evidence.extend(disks(scene));

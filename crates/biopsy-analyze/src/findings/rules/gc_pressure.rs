@@ -62,6 +62,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         }
         (None, None) => spent.in_place(scene),
     };
+    evidence.extend(spent.for_what(scene));
     evidence.extend(busy_evidence(scene));
     Some(Finding {
         id: FindingId::GcPressure,

@@ -1,6 +1,6 @@
 //! Memory of a process grows steadily.
 
-use crate::findings::evidence::{at, fact, metric, steps};
+use crate::findings::evidence::{at, fact, metric, process_of_key, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, touched_by};
@@ -48,8 +48,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let mut evidence = vec![at(
         metric(&trend.table, &trend.column, &trend.key),
         format!(
-            "{what} of process {} rose from {} to {}, {} a minute, in a {} straight line",
-            trend.key,
+            "{what} of {} rose from {} to {}, {} a minute, in a {} straight line",
+            process_of_key(&trend.key),
             bytes(trend.first),
             bytes(trend.last),
             bytes(trend.per_minute),

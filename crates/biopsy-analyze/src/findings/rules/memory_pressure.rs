@@ -1,6 +1,6 @@
 //! Memory pressure: reclaim, swap, major faults, limits. Each sign is found by itself; the worst one gives the severity.
 
-use crate::findings::evidence::{at, fact, grade, metric, steps};
+use crate::findings::evidence::{at, fact, grade, metric, process_of_key, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::metrics::series::Series;
@@ -110,9 +110,9 @@ fn major_faults(scene: &Scene<'_>) -> Option<Sign> {
     let faults = worst_of(scene.series("processes", "faults.major"))?;
     let rate = faults.mean();
     let text = format!(
-        "{} major page faults a second in process {}: pages had to be read from disk",
+        "{} major page faults a second in {}: pages had to be read from disk",
         number(rate),
-        faults.key
+        process_of_key(&faults.key)
     );
     let place = metric("processes", "faults.major", &faults.key);
     sign(rate, MAJOR_FAULTS, SWAP_IMPACT, at(place, text, Some(Value::PerSecond(rate))))

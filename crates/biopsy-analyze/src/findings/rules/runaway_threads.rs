@@ -1,6 +1,6 @@
 //! Threads are started and do not end.
 
-use crate::findings::evidence::{at, fact, metric, steps};
+use crate::findings::evidence::{at, fact, metric, process_of_key, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::managed_names::{is_pool_thread, is_runtime_thread};
@@ -48,7 +48,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if let Some(trend) = trend {
         evidence.push(at(
             metric(&trend.table, &trend.column, &trend.key),
-            format!("the thread count of process {} rises steadily", trend.key),
+            format!("the thread count of {} rises steadily", process_of_key(&trend.key)),
             Some(Value::Count(trend.last)),
         ));
     }

@@ -3,6 +3,9 @@
 use crate::findings::evidence::{at, fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
+use crate::findings::spent::on;
+use crate::trace::cost_names::Cost;
+use crate::trace::function::{FunctionKind, FunctionRow};
 use crate::words::{number, percent};
 
 /// Context switches a second and core in use from which on switching costs noticeably: at 2 to 5 µs each, 20,000 are
@@ -15,6 +18,14 @@ const SHARE: [f64; 3] = [f64::INFINITY, 0.3, 0.0];
 const LEAST_CORES: f64 = 0.2;
 /// Fewer switches a second are no storm, whatever samples show.
 const LEAST_RATE: f64 = 2_000.0;
+/// Share of the CPU time below calls that yield, from which on that is what they do.
+const BUSY_WAIT: f64 = 0.5;
+const YIELDS: &[(Cost, &str)] =
+    &[(Cost::Yielding, "yielding: giving the CPU back and asking again at once, a busy wait")];
+/// Share of the switching that is on behalf of one function, from which on it is named.
+const NAMED: f64 = 0.4;
+/// What switching is put below in call trees.
+const SCHEDULING: &str = "kernel: scheduling";
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let used = scene.cores?;
@@ -33,8 +44,15 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     }
     let severity = grade(share, SHARE)?;
+    let yields = on(scene, YIELDS).filter(|spent| spent.share >= BUSY_WAIT);
+    let tree = &scene.analysis.flames.all.cpu;
+    let is_switch = |_, row: &FunctionRow| row.kind == FunctionKind::Heading && row.name == SCHEDULING;
+    let place = yields.as_ref().and_then(|spent| spent.place);
+    let place = place.or_else(|| Some(scene.caller_of(tree, is_switch).filter(|(_, of)| *of >= NAMED)?.0));
+    let in_place = scene.function_name(place).map_or(String::new(), |name| format!(" in {name}"));
     let busiest = rows.iter().max_by_key(|row| (row.voluntary + row.involuntary, std::cmp::Reverse(row.tid)));
     let mut evidence = Vec::new();
+    evidence.extend(yields.as_ref().and_then(|spent| spent.evidence.first().cloned()));
     if rate > 0.0 {
         evidence
             .push(fact(format!("{} context switches a second", number(rate)), Some(Value::PerSecond(rate))));
@@ -77,10 +95,22 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         id: FindingId::SwitchStorm,
         severity,
         impact: share.max(0.05),
-        title: format!("Threads of {} switch {} times a second{cost}", scene.name, number(rate)),
-        explanation: "Most likely threads hand very small pieces of work to each other, or take turns at a lock for very short \
-                      times. Each switch costs microseconds and cold caches. On a virtual machine it costs more."
-            .to_owned(),
+        title: match &yields {
+            Some(_) => format!(
+                "Busy waiting{in_place}: threads of {} yield in a loop and switch {} times a second{cost}",
+                scene.name,
+                number(rate)
+            ),
+            None => format!("Threads of {} switch {} times a second{in_place}{cost}", scene.name, number(rate)),
+        },
+        explanation: match yields {
+            Some(_) => "They look again and again whether something has happened, and give the CPU back for a moment in between: that is \
+                        no sleep, so they use all CPUs that nobody else wants. Waiting for the event itself (a condition, a semaphore) \
+                        costs nothing.",
+            None => "Most likely threads hand very small pieces of work to each other, or take turns at a lock for very short \
+                      times. Each switch costs microseconds and cold caches. On a virtual machine it costs more.",
+        }
+        .to_owned(),
         evidence,
         next_steps: steps(&[
             "See under `activated by` which threads wake each other",
