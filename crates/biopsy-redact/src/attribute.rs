@@ -175,7 +175,7 @@ fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Plac
 mod tests {
     use super::*;
 
-    fn of<'t>(text: &'t str) -> Option<&'t str> {
+    fn of(text: &str) -> Option<&str> {
         let at = text.find("kk").expect("the name");
         let name = at..at + 2;
         let quoted = matches!(text.as_bytes().get(name.end), Some(b'"' | b'\'' | b'\\'));

@@ -44,17 +44,15 @@ fn is_led_by(text: &[u8], sign: u8, at: usize, window: &Range<usize>) -> bool {
 
 /// ` -p`, ` --user`: a blank, a hyphen and what an option is called, on this line or on one that it goes on in.
 fn has_option(text: &[u8]) -> bool {
+    let is_option = |hyphen: &usize| {
+        *hyphen > 0
+            && matches!(text[hyphen - 1], b' ' | b'\t')
+            && text.get(hyphen + 1).is_none_or(|b| b.is_ascii_alphabetic() || *b == b'-')
+    };
+    let goes_on = |newline: usize| matches!(text[..newline], [.., b'\\'] | [.., b'\\', b'\r']);
     memchr::memchr_iter(b'-', text)
-        .find_map(|hyphen| {
-            let is_option = hyphen > 0
-                && matches!(text[hyphen - 1], b' ' | b'\t')
-                && text.get(hyphen + 1).is_none_or(|b| b.is_ascii_alphabetic() || *b == b'-');
-            is_option.then_some(hyphen)
-        })
-        .is_some_and(|hyphen| {
-            memchr::memchr_iter(b'\n', &text[..hyphen])
-                .all(|newline| matches!(text[..newline], [.., b'\\'] | [.., b'\\', b'\r']))
-        })
+        .find(is_option)
+        .is_some_and(|hyphen| memchr::memchr_iter(b'\n', &text[..hyphen]).all(goes_on))
 }
 
 #[cfg(test)]
