@@ -316,6 +316,11 @@ fn named(text: &[u8], run: &Range<usize>, lists: &Lists) -> Option<Range<usize>>
     }
     let is_of_id = words_of(name).any(|word| lists.names_an_id(word) || lists.is_neutral_after(word));
     let letters = name.iter().filter(|b| b.is_ascii_alphabetic() || **b >= 0x80).count();
+    // `-uapp -px1`: the letter of an option is no part of its value.
+    let is_option = matches!(value, [b'-', letter, ..] if letter.is_ascii_alphabetic())
+        && text[..start].last().is_some_and(u8::is_ascii_whitespace)
+        && value.len() >= RUN_MIN + 2;
+    let start = start + if is_option { 2 } else { 0 };
     (letters >= 3 && !is_of_id).then_some(start..end + padding)
 }
 
@@ -395,6 +400,7 @@ mod tests {
             format!("GET /x?zorblax={value}&y=1"),
             format!("zorblax => '{value}',"),
             format!("slaptas: {value}"),
+            format!("run -zorblax -p{value} now"),
         ] {
             assert_eq!(found(&text), [value], "{text}");
         }

@@ -1,0 +1,114 @@
+//! What stands behind a value stays: nothing but the value is masked, whatever goes on behind it on its line or on the next one.
+
+use biopsy_redact::{BundleKey, Options, Redactor};
+
+/// Lines that say where their value ends, with `{v}` where it stands.
+const LINES: [&str; 30] = [
+    "password=\"{v}\"",
+    "password: '{v}'",
+    "\"password\": \"{v}\"",
+    "{\"password\":\"{v}\"}",
+    "$env:DB_PASSWORD = \"{v}\"",
+    "<password>{v}</password>",
+    "<add key=\"DbPassword\" value=\"{v}\" />",
+    "app --password {v} --yes",
+    "app --db-password '{v}'",
+    "mysql -uapp -p{v} shop",
+    "sshpass -p {v} ssh app@db1",
+    "curl -u app:{v} https://example.com",
+    "PGPASSWORD={v} psql -h db1",
+    "postgres://app:{v}@db1/shop",
+    "https://app:{v}@example.com/x",
+    "Server=db1;User Id=app;Password={v};Encrypt=true",
+    "GET /login?user=ann&password={v}&x=1 HTTP/1.1",
+    "Login failed for ann using password '{v}' from 10.0.0.1",
+    "(user=ann, password={v})",
+    "User{name='ann', password='{v}'}",
+    ":password => \"{v}\"",
+    "config[\"Password\"] = \"{v}\"",
+    "CREATE USER 'ann'@'%' IDENTIFIED BY '{v}'",
+    "UPDATE users SET password='{v}' WHERE id=7",
+    "INSERT INTO users (name, password) VALUES ('ann', '{v}')",
+    "define('DB_PASSWORD', '{v}');",
+    "{password,\"{v}\"}",
+    "getenv(\"DB_PASSWORD\") = \"{v}\"",
+    "PROPERTY CHANGE: Adding DB_PASSWORD property. Its value is '{v}'.",
+    "SELECT 1 WHERE password = @p1 [@p1='{v}']",
+];
+
+/// What stands behind a line.
+const BEHIND: [&str; 16] = [
+    "",
+    "\n",
+    "\r\n",
+    " done",
+    " (took 12 ms)",
+    " -> ok",
+    " // of the test",
+    "\nuser=ann\n",
+    "\n  host: db1\n  port: 5432\n",
+    "\n2026-11-29 05:06:07 INFO started 3 workers\n",
+    "\n{\"user\":\"ann\",\"n\":1}\n",
+    "\nat Shop.Orders.Load(String id) in /src/Orders.cs:line 42\n",
+    "\ncommit 7f3c0a1b9d2e4f60718293a4b5c6d7e8f9012345\n",
+    "\n<a href=\"x\">y</a>\n",
+    "\n1,ann,ok\n2,bob,ok\n",
+    "\n\nThe next paragraph says something else.\n",
+];
+
+const VALUES: [&str; 3] = ["q7f3kd0a92mx6c1b", "9fKq2LxV7bTn4WsYc8EdPm", "Tree77au4kern"];
+
+/// With the value in the place of each mask.
+fn shown(masked: &str, value: &str) -> String {
+    let mut parts = masked.split("[redacted:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + value + part.split_once(']').map_or("", |(_, rest)| rest))
+}
+
+#[test]
+fn nothing_but_the_value_is_masked() {
+    let rules = Redactor::new(Options { key: Some(BundleKey::from_bytes([7; 32])), ..Options::default() })
+        .expect("the built-in packs are right");
+    let mut wrong = Vec::new();
+    for line in LINES {
+        for value in VALUES {
+            for behind in BEHIND {
+                let text = line.replace("{v}", value) + behind;
+                let masked = rules.for_bundle(BundleKey::from_bytes([8; 32])).text(&text).text.into_owned();
+                if masked.contains(value) || shown(&masked, value) != text {
+                    wrong.push((text, masked));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong: {:#?}", wrong.len(), &wrong[..wrong.len().min(40)]);
+}
+
+#[test]
+fn what_one_line_taught_is_masked_in_the_next_and_nothing_else_is() {
+    let rules = Redactor::new(Options { key: Some(BundleKey::from_bytes([7; 32])), ..Options::default() })
+        .expect("the built-in packs are right");
+    let mut wrong = Vec::new();
+    for line in LINES {
+        for value in VALUES {
+            for copy in [
+                "retry with {v}",
+                "<{v}>",
+                "a={v}&b=1",
+                "[{v}]",
+                "{\"x\":\"{v}\"}",
+                "x\t{v}\ty",
+                "'{v}'",
+                "{v}",
+            ] {
+                let (line, copy) = (line.replace("{v}", value), copy.replace("{v}", value));
+                let text = format!("{line}\n10:11:12 INFO other text\n{copy}\n10:11:13 INFO more of it\n");
+                let masked = rules.for_bundle(BundleKey::from_bytes([8; 32])).text(&text).text.into_owned();
+                if masked.contains(value) || shown(&masked, value) != text {
+                    wrong.push((text, masked));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong: {:#?}", wrong.len(), &wrong[..wrong.len().min(40)]);
+}
