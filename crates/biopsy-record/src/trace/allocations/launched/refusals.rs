@@ -60,7 +60,9 @@ fn path_of(program: &Path) -> Result<PathBuf, CannotCount> {
 
 /// Whether the loader would load the library into the program, and it could count there. Says whether it allocates with `new` of C++.
 pub(super) fn check(program: &Path) -> Result<bool, CannotCount> {
-    if biopsy_files::read_kernels("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim_ascii() == b"2") {
+    if biopsy_files::read_kernels("/proc/sys/vm/overcommit_memory")
+        .is_ok_and(|text| text.trim_ascii() == b"2")
+    {
         return Err(CannotCount::Overcommit);
     }
     let path = path_of(program)?;
