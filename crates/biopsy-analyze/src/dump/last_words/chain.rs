@@ -2,6 +2,7 @@
 
 use super::error::Thrown;
 use super::frames::Frame;
+use super::words::CHAIN;
 
 /// Lines that the text of one exception may have.
 const TEXT_LINES: usize = 20;
@@ -30,7 +31,7 @@ impl<'l> Form<'_, 'l> {
     pub(super) fn chain(&self, lines: &[&'l str], last: usize) -> Option<Vec<Section<'l>>> {
         let mut chain = Vec::new();
         let mut at = last;
-        while chain.len() < super::CHAIN {
+        while chain.len() < CHAIN {
             let mut frames = Vec::new();
             let mut common = 0;
             let is_cut = loop {

@@ -10,7 +10,7 @@
 
 use super::error::{Thrown, error, error_in};
 use super::frames::{Frame, Frames};
-use super::{Found, LastWords, LastWordsKind, Writer};
+use super::words::{CHAIN, Found, LastWords, LastWordsKind, Writer};
 use crate::whose::Language;
 
 const BEGINS: &str = "Unhandled exception. ";
@@ -30,7 +30,7 @@ pub(super) fn parse(lines: &[&str]) -> Option<Found> {
         if let Some(frame) = of_dotnet(line) {
             groups.last_mut()?.push(frame);
         } else if line.trim_start() == END_OF_INNER {
-            if groups.len() < super::CHAIN {
+            if groups.len() < CHAIN {
                 groups.push(Vec::new());
             }
         } else if !is_between(line) {
@@ -52,7 +52,7 @@ pub(super) fn parse(lines: &[&str]) -> Option<Found> {
             first = Some(number);
             break;
         }
-        if headers.len() > super::CHAIN || of_dotnet(line).is_some() {
+        if headers.len() > CHAIN || of_dotnet(line).is_some() {
             break;
         }
     }

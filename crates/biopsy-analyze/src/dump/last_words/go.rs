@@ -2,7 +2,7 @@
 
 use super::error::Thrown;
 use super::frames::{Frame, Frames, position};
-use super::{Found, LastWords, LastWordsKind, Writer};
+use super::words::{CHAIN, Found, LastWords, LastWordsKind, Writer};
 use crate::whose::Language;
 
 /// Lines between the text and the first goroutine: other panics, the signal, the runtime's own stack.
@@ -24,7 +24,7 @@ pub(super) fn parse(lines: &[&str]) -> Option<Found> {
         .iter()
         .take(goroutine)
         .filter_map(|line| line.trim_start().strip_prefix("panic: "))
-        .take(super::CHAIN)
+        .take(CHAIN)
         .collect();
     let mut frames = Vec::new();
     let mut calls = after.get(goroutine + 1..)?.iter().peekable();

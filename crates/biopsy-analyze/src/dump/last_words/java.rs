@@ -3,7 +3,7 @@
 use super::chain::{Form, Section};
 use super::error::{Thrown, error, error_in, named};
 use super::frames::{Frame, Frames, is_gap, is_number};
-use super::{Found, LastWords, LastWordsKind, Writer};
+use super::words::{Found, LastWords, LastWordsKind, Writer};
 use crate::whose::Language;
 
 const BEGINS: &str = "Exception in thread \"";

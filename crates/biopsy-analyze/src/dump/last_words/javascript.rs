@@ -3,7 +3,7 @@
 use super::chain::Form;
 use super::error::{Thrown, error, error_in, named};
 use super::frames::{Frame, Frames, is_gap, position};
-use super::{Found, LastWords, LastWordsKind, Writer};
+use super::words::{BEHIND, Found, LastWords, LastWordsKind, Writer};
 use crate::whose::Language;
 
 /// What Node writes behind an error that nobody caught.
@@ -16,7 +16,7 @@ const REJECTED: &str = "The promise rejected with the reason \"";
 /// The last error, and what caused it.
 pub(super) fn parse(lines: &[&str]) -> Option<Found> {
     let version = lines.iter().rposition(|line| line.starts_with(VERSION));
-    let by_runtime = version.filter(|at| lines.len() <= at + super::BEHIND);
+    let by_runtime = version.filter(|at| lines.len() <= at + BEHIND);
     if let Some(found) = by_runtime.and_then(|end| no_error(lines, end)) {
         return Some(found);
     }
@@ -108,7 +108,7 @@ fn aborted(lines: &[&str]) -> Option<Found> {
 }
 
 /// The line of the source that Node shows above an error: `/srv/menu.js:7`.
-fn shown_line(lines: &[&str], header: usize) -> Option<super::StackPlace> {
+fn shown_line(lines: &[&str], header: usize) -> Option<super::super::places::StackPlace> {
     let above = lines.get(header.saturating_sub(8)..header)?;
     let frame = above.iter().find_map(|line| source_line(line))?;
     Frames::new(Language::JavaScript, vec![frame]).own_place()

@@ -2,7 +2,7 @@
 
 use super::error::{Thrown, error};
 use super::frames::{Frame, Frames};
-use super::{Found, LastWords, LastWordsKind, Writer};
+use super::words::{CHAIN, Found, LastWords, LastWordsKind, Writer};
 use crate::whose::Language;
 
 const TRACEBACK: &str = "Traceback (most recent call last):";
@@ -36,7 +36,7 @@ pub(super) fn parse(lines: &[&str]) -> Option<Found> {
     let mut became = Vec::new();
     let mut root = last;
     // Outwards in the text is inwards in the chain.
-    while became.len() < super::CHAIN {
+    while became.len() < CHAIN {
         let Some(between) = between(&lines, root.start) else { break };
         let Some(above) = lines.get(..between).and_then(|lines| lines.iter().rposition(is_start)) else {
             break;

@@ -2,7 +2,7 @@
 
 use super::error::Thrown;
 use super::frames::{Frame, Frames, is_number, position};
-use super::{Found, LastWords, LastWordsKind, Writer};
+use super::words::{Found, LastWords, LastWordsKind, Writer};
 use crate::whose::Language;
 
 /// The last panic.
