@@ -82,7 +82,7 @@ fn is_circular(line: &str) -> bool {
     line.contains("[CIRCULAR REFERENCE")
 }
 
-/// `	at java.base/java.util.ArrayList.get(ArrayList.java:427)`
+/// `at java.base/java.util.ArrayList.get(ArrayList.java:427)`
 fn of_java(line: &str) -> Option<Frame<'_>> {
     let text = line.trim_start();
     let call = text.strip_prefix("at ").filter(|_| text.len() < line.len())?;

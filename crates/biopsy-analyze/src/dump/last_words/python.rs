@@ -60,7 +60,7 @@ pub(super) fn parse(lines: &[&str]) -> Option<Found> {
 
 /// The line that says how the exception above belongs to the one that begins at `start`.
 fn between(lines: &[&str], start: usize) -> Option<usize> {
-    let before = start.checked_sub(4).unwrap_or_default()..start;
+    let before = start.saturating_sub(4)..start;
     before.rev().find(|at| lines.get(*at).is_some_and(|line| *line == CAUSED || *line == HANDLING))
 }
 
