@@ -239,6 +239,39 @@ fn many_senders_are_said_and_as_many_receivers_are_not() {
     assert_eq!(found(&of(WaitKind::Idle, 20_000), FindingId::StrandsWait), None);
 }
 
+/// All connections are in use, and nobody gives one back.
+#[test]
+fn goroutines_that_wait_for_a_connection_of_a_pool_are_told() {
+    let at_pool = |count: u64, function: &str| {
+        let waiting = (0..count).map(|one| {
+            let mut strand = goroutine(10 + one, WaitKind::Select, "runtime.selectgo");
+            for name in [function, "main.fetchProfile"] {
+                strand.frames.push(StrandFrame { function: name.into(), ..StrandFrame::default() });
+            }
+            strand
+        });
+        of_go(waiting.collect())
+    };
+    for (count, function, said) in [
+        (4, "net/http.(*Transport).getConn", false),
+        (5, "net/http.(*Transport).getConn", true),
+        (5, "database/sql.(*DB).conn", true),
+        (500, "main.(*hub).run", false),
+    ] {
+        let analysis = at_pool(count, function);
+        let finding = found(&analysis, FindingId::StrandsWait);
+        assert_eq!(finding.is_some(), said, "{count} in {function}");
+        if let Some(finding) = finding {
+            assert_eq!(finding.severity, biopsy_analyze::Severity::Notice);
+            assert!(
+                finding.title.contains(function) && finding.title.ends_with("main.fetchProfile"),
+                "{}",
+                finding.title
+            );
+        }
+    }
+}
+
 #[test]
 fn a_queue_behind_a_lock_names_who_sleeps_with_it() {
     let of = |count: u64, state| {

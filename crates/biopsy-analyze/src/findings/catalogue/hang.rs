@@ -134,8 +134,8 @@ pub(super) const NO_PROGRESS: About = About {
 pub(super) const STRANDS_WAIT: About = About {
     means: "Very many goroutines stand in one place: they pile up behind what one of them, or somebody outside, does not give.",
     said: &[of_memory(
-        "goroutines wait in one place: 5 or more for a lock whose holder does not run (warning), 100 or more to send (warning), 10,000 or \
-         more to receive (notice)",
+        "goroutines wait in one place: 5 or more for a lock whose holder does not run (warning) or for a connection of a pool (notice), 100 or \
+         more to send (warning), 10,000 or more to receive (notice)",
         "runtime's memory",
     )],
     disproved_by: "Their number falls by itself: a burst that is worked off.",

@@ -12,6 +12,28 @@ const BEHIND_LOCK: usize = 5;
 const SENDERS: usize = 100;
 /// Receivers are healthy in hundreds (workers, connections); where there are so many, somebody forgets them.
 const RECEIVERS: usize = 10_000;
+/// Waiting for their turn at a pool: a few at a moment are load.
+const AT_POOL: usize = 5;
+/// Frames between the wait and the pool's function.
+const INNER: usize = 6;
+/// Functions of pools that wait until something is given back, what that is, and by what it mostly is not.
+const POOLS: &[(&str, &str, &str)] = &[
+    (
+        "net/http.(*Transport).getConn",
+        "a connection of the HTTP client",
+        "an answer keeps its connection until its body is read to the end and closed, also where the status is not the one that was expected",
+    ),
+    (
+        "database/sql.(*DB).conn",
+        "a connection to the database",
+        "rows, statements and transactions keep their connection until they are closed, also where an error is returned",
+    ),
+    (
+        "golang.org/x/sync/semaphore.(*Weighted).Acquire",
+        "room in a semaphore",
+        "what was acquired has to be released on every way out of the function",
+    ),
+];
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let groups =
@@ -46,12 +68,18 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     if wait.never_ends {
         evidence.push(fact("the channel is nil: nothing can ever end this".to_owned(), None));
     }
+    let pool = pool(first);
+    evidence.extend(pool.map(|(function, _, why)| fact(format!("they wait in `{function}`: {why}"), None)));
     let share = count as f64 / runtime.runtime.strands.len().max(1) as f64;
     evidence.push(fact(
         format!("{count} of {} {word}s of the process", runtime.runtime.total),
         Some(Value::Share(share)),
     ));
     let explanation = match wait.kind {
+        _ if pool.is_some() => {
+            "All that the pool may hand out is in use. Under load that passes; where it stays so in a second look, those who had it did not give \
+             it back."
+        }
         WaitKind::ChannelSend => {
             "Each of them waits until somebody takes what it sends. Where nobody does any more, they and all they refer to stay for ever."
         }
@@ -68,7 +96,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         id: FindingId::StrandsWait,
         severity,
         impact: share,
-        title: format!("{count} {word}s wait for {}{place}", wait.kind.words()),
+        title: match pool {
+            Some((function, what, _)) => format!("{count} {word}s wait for {what} (`{function}`){place}"),
+            None => format!("{count} {word}s wait for {}{place}", wait.kind.words()),
+        },
         explanation: explanation.to_owned(),
         evidence,
         next_steps: steps(&[
@@ -83,6 +114,9 @@ fn severity(runtime: &StrandRuntime, group: &StrandGroup) -> Option<Severity> {
     let wait = first.wait.as_ref().filter(|wait| !wait.ends_by_itself)?;
     let count = group.members.len();
     match wait.kind {
+        WaitKind::ChannelReceive | WaitKind::Select if count >= AT_POOL && pool(first).is_some() => {
+            Some(Severity::Notice)
+        }
         WaitKind::ChannelSend if count >= SENDERS => Some(Severity::Warning),
         WaitKind::ChannelReceive | WaitKind::Select if count >= RECEIVERS => Some(Severity::Notice),
         WaitKind::Mutex | WaitKind::ReadLock | WaitKind::WriteLock
@@ -92,6 +126,12 @@ fn severity(runtime: &StrandRuntime, group: &StrandGroup) -> Option<Severity> {
         }
         _ => None,
     }
+}
+
+/// The pool that a strand waits for.
+fn pool(strand: &Strand) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    let inner = || strand.frames.iter().take(INNER);
+    POOLS.iter().find(|(function, ..)| inner().any(|frame| &*frame.function == *function))
 }
 
 /// By somebody who is known and does not just run: threads of the language are in the findings on threads.
