@@ -1,5 +1,7 @@
 //! What an image does not have and the file that was mapped there still has.
 
+use biopsy_model::Avma;
+
 use crate::{Absence, Backing, Mapping, PAGE_SIZE, mapping};
 
 /// Where in a file stands what was at an address.
@@ -17,7 +19,8 @@ pub struct InFile<'a> {
 /// Where in a file stands what was at an address and is missing for this reason. Only of pages that the process cannot have
 /// changed since, as far as the image tells: what the file has of the others is old, and looks like memory.
 #[must_use]
-pub fn in_file(mappings: &[Mapping], address: u64, why: Absence) -> Option<InFile<'_>> {
+pub fn in_file(mappings: &[Mapping], address: Avma, why: Absence) -> Option<InFile<'_>> {
+    let Avma(address) = address;
     let found = mapping::find(mappings, address)?;
     let Backing::File { path, offset, .. } = &found.backing else { return None };
     // Writers of dumps keep what was written to a private mapping: what is missing of it is still as in the file, but for

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use biopsy_image::{Absence, Image, InFile, MemoryExt, PAGE_SIZE, ReadError, in_file, mapping};
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 const PAGE: usize = PAGE_SIZE as usize;
@@ -268,7 +269,7 @@ impl<'i> Memory<'i> {
     /// What the dump left out and the file still has: text and constants. What the process wrote is in the dump or lost.
     fn read_file(&self, address: u64, why: Absence, buffer: &mut [u8]) -> usize {
         let Some(files) = self.files else { return 0 };
-        let Some(InFile { path, offset, room }) = in_file(self.image.mappings(), address, why) else {
+        let Some(InFile { path, offset, room }) = in_file(self.image.mappings(), Avma(address), why) else {
             return 0;
         };
         let room = room.min(buffer.len());

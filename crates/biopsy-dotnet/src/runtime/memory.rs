@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use biopsy_image::{Absence, Image, ImageModule, InFile, MemoryExt, PAGE_SIZE, ReadError, in_file};
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::MissingFiles;
@@ -249,7 +250,7 @@ impl<'i> Memory<'i> {
     /// as the image tells: what the file has of the others is old, and looks like memory.
     fn read_file(&self, address: u64, why: Absence, buffer: &mut [u8]) -> usize {
         let Some(files) = &self.files else { return 0 };
-        let Some(InFile { path, offset, room }) = in_file(self.image.mappings(), address, why) else {
+        let Some(InFile { path, offset, room }) = in_file(self.image.mappings(), Avma(address), why) else {
             return 0;
         };
         let room = room.min(buffer.len());
