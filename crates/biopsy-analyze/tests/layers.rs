@@ -68,7 +68,10 @@ fn each_rule_has_a_file_with_the_name_of_its_id() {
 fn rules_do_not_know_what_explains_what() {
     for (path, code) in files("findings/rules") {
         assert!(!code.contains("explains"), "{}", path.display());
-        let ids = code.matches("FindingId::").count();
+        let named = |rest: &str| {
+            rest.split(|next: char| !next.is_alphanumeric()).next().unwrap_or_default().to_owned()
+        };
+        let ids = code.split("FindingId::").skip(1).map(named).collect::<BTreeSet<_>>().len();
         let several = ["last_word.rs", "crash.rs", "across.rs"].iter().any(|name| path.ends_with(name));
         assert!(ids <= 1 || several, "{} speaks of {ids} findings", path.display());
     }

@@ -177,3 +177,14 @@ fn a_pool_that_says_so_twice_a_second_starves_in_between() {
     trace.requests.items[0].duration = Some(Nanos(100 * MS - 1));
     assert_eq!(coincide::find(&trace, span), [], "that is slow to nobody");
 }
+
+#[test]
+fn a_tenth_of_a_request_is_enough_of_it() {
+    let mut trace = trace();
+    trace.requests.items = vec![request(560, None)];
+    for (ms, hit) in [(43, 0), (44, 1)] {
+        trace.commands.items = vec![command(560, Some(ms))];
+        let found = coincide::find(&trace, (MonoNanos(0), MonoNanos(1000 * MS)));
+        assert_eq!(found[0].hit, hit, "{ms} of 440 ms");
+    }
+}
