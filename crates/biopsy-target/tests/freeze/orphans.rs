@@ -305,12 +305,14 @@ fn a_process_executes_another_program_while_its_copy_lives() {
 
 const WAITS: &str = r#"
 #include "target.h"
+#include <signal.h>
 #include <sys/wait.h>
 static int ends[2];
 static void *waits(void *unused) {
     (void)unused;
     pid_t child = vfork();
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
         char byte;
         (void)!read(ends[0], &byte, 1);
         _exit(0);
