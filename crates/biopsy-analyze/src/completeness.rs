@@ -212,6 +212,13 @@ impl Completeness {
             self.undetermined
                 .push(format!("single waits shorter than {ms} ms: only their sums were recorded"));
         }
+        if !timeline.allocation_counts.is_empty() {
+            self.undetermined.push(
+                "memory that the program maps by itself (`mmap`), as Python, Go and Java do for their objects: allocations were counted where `malloc` and its \
+                 like are called"
+                    .to_owned(),
+            );
+        }
         if let Some(share) = self.unwatched_share() {
             self.undetermined.push(format!(
                 "single waits of less than some tenths of a second in {:.0} % of the time: context switches were watched in turns there, because there \

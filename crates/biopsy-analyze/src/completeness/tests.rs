@@ -7,7 +7,7 @@ use biopsy_model::capture::CaptureHeader;
 use biopsy_model::log::{LogFile, LogLevel, LogLine};
 use biopsy_model::look::Look;
 use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
-use biopsy_model::timeline::{Wait, WaitState};
+use biopsy_model::timeline::{AllocationCount, Wait, WaitState};
 use biopsy_model::{ClockPair, Pid, Tid};
 use proptest::prelude::*;
 
@@ -286,6 +286,25 @@ fn switches_that_nobody_watched_are_told_by_their_share_of_the_time() {
         assert!(told.is_none_or(|share| lines[0].contains(&format!("in {share} of the time"))), "{lines:?}");
         let total = found.losses.iter().find(|row| row.kind == LossKind::Switches);
         assert!(total.is_none_or(|row| row.count == 0 && row.share.is_none()));
+    }
+}
+
+#[test]
+fn what_a_program_maps_by_itself_is_not_counted_and_that_is_said() {
+    let count = AllocationCount {
+        time: MonoNanos(5),
+        pid: Pid(7),
+        stack: None,
+        calls: 1,
+        bytes: 16,
+        released: 0,
+        released_bytes: 0,
+        temporary: 0,
+        peak: 16,
+    };
+    for (allocation_counts, told) in [(vec![], 0), (vec![count], 1)] {
+        let found = of(&capture(Some(Timeline { allocation_counts, ..Timeline::default() })));
+        assert_eq!(found.undetermined.iter().filter(|text| text.contains("`mmap`")).count(), told);
     }
 }
 

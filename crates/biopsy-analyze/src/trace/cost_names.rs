@@ -244,7 +244,7 @@ const EXACT: &[(&[&str], Cost)] = &[
        "java.util.concurrent.ConcurrentHashMap.get", "java.util.concurrent.ConcurrentHashMap.putVal"], Cost::Lookups),
     (&["snprintf", "sprintf", "fprintf", "vfprintf", "vsnprintf", "vfprintf_internal", "printf_fp", "strftime", "strftime_l", "PyUnicode_Format",
        "PyUnicode_FromFormatV", "java.lang.String.format", "System.String.Format"], Cost::Formatting),
-    (&["regcomp", "re_compile_internal", "PyEval_EvalCode", "sre_compile", "JVM_DefineClass", "runtime.compile"], Cost::Compilation),
+    (&["regcomp", "re_compile_internal", "PyAST_Compile", "PyAST_CompileObject", "Py_CompileStringObject", "PyParser_ASTFromString", "sre_compile", "JVM_DefineClass", "runtime.compile"], Cost::Compilation),
     (&["deflate", "inflate", "compress2", "uncompress", "deflate_slow", "deflate_fast", "inflate_fast", "longest_match"], Cost::Compression),
     (&["(regular expression)", "regexec", "re_search", "re_match", "re_search_internal", "pattern_match"], Cost::Regex),
 ];
@@ -340,6 +340,9 @@ mod tests {
             (native, "libc.so.6", "_int_free", Some(Cost::Allocation)),
             (native, "libstdc++.so.6", "operator new(unsigned long)", Some(Cost::Allocation)),
             (native, "libstdc++.so.6", "__cxa_throw", Some(Cost::Exceptions)),
+            (native, "libpython3.11.so.1.0", "_PyAST_Compile", Some(Cost::Compilation)),
+            // Below it is all that a program of Python does.
+            (native, "libpython3.11.so.1.0", "PyEval_EvalCode", None),
             (native, "shop", "free_list", None),
             (native, "shop", "pattern_matches", None),
             (native, "libpcre2-8.so.0", "match", Some(Cost::Regex)),

@@ -11,6 +11,8 @@ const PLUMBING_MODULES: &[&str] = &[
     "libcoreclr", "libgcc_s", "libhostfxr", "libhostpolicy", "libjava.so", "libjli.so", "libm.so",
     "libmscor", "libnet.so", "libnio.so", "libpthread", "librt.", "libstdc++", "libsystem_", "libverify.so",
     "linux-vdso",
+    // Ours, in a program that counts its allocations.
+    "memfd:biopsy-preload",
 ];
 
 /// Libraries that programs bring along, by the start of their file name. Those of the system are known by their folder.

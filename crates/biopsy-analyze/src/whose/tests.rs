@@ -282,6 +282,7 @@ fn names_of_libraries_that_a_program_carries() {
         ("/usr/bin/php8.2", Library),
         ("/usr/bin/php-shop", Program),
         ("[vdso]", Plumbing),
+        ("memfd:biopsy-preload", Plumbing),
         ("/lib/ld-musl-x86_64.so.1", Plumbing),
         ("", Program),
     ] {

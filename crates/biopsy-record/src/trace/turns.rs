@@ -115,6 +115,11 @@ impl Turns {
         }
     }
 
+    /// What was to end could not: it goes on.
+    pub(crate) fn stay_away(&mut self, now: u64) {
+        self.now = Now::Away { until: now.saturating_add(self.gap()) };
+    }
+
     /// Time until the next one, so that the share that is watched keeps to the budget.
     fn gap(&mut self) -> u64 {
         let period = u128::from(WATCHED) * u128::from(self.rate) / u128::from(BUDGET);
@@ -187,6 +192,18 @@ mod tests {
         // It ends while nothing is attached: there is one way in.
         assert_ne!(ended.last(), Some(&Turn::Open));
         assert_eq!(run(&mut turns, 100 * SECOND, 30, 9_000, 1).0, [], "and begins at much alone");
+    }
+
+    #[test]
+    fn what_could_not_end_goes_on_and_ends_later() {
+        let mut turns = Turns::new(7);
+        run(&mut turns, 0, 10, 50_000, 1);
+        let (ended, _) = run(&mut turns, 20 * SECOND, 10, 100, 1);
+        assert_eq!(ended.last(), Some(&Turn::End));
+        turns.stay_away(30 * SECOND);
+        assert!(matches!(turns.now, Now::Away { .. }));
+        let (again, _) = run(&mut turns, 40 * SECOND, 10, 100, 1);
+        assert_eq!(again.last(), Some(&Turn::End), "{again:?}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) fn add(assembly: &Assembly<'_>, charts: &mut Charts) {
     let (points, merged) = points(&summary.live);
     charts.grids.push(points.iter().map(|(time, _)| (assembly.at(*time) * 1e3).round()).collect());
     let line = Line {
-        label: "there".to_owned(),
+        label: "live".to_owned(),
         grid: charts.grids.len() - 1,
         values: points.iter().map(|(_, bytes)| Some(round(to_f64(*bytes)))).collect(),
         role: "memory",
@@ -24,7 +24,7 @@ pub(super) fn add(assembly: &Assembly<'_>, charts: &mut Charts) {
     };
     let chart = Chart {
         id: "allocations-live",
-        title: "Native memory in use".to_owned(),
+        title: "Live native allocations".to_owned(),
         unit: "bytes",
         about: "bytes that the program had allocated and not given back, as it counted them itself"
             .to_owned(),

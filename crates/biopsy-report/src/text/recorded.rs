@@ -72,12 +72,12 @@ fn allocations(page: &mut Page, analysis: &Analysis) {
         let name = analysis.function(site.place).map_or("?", |row| row.name.as_str());
         if summary.exact {
             let body = format!(
-                "{}: {} allocated by {} calls, {} left at the end ({} calls)",
+                "{}: {} allocated by {}, {} left at the end ({})",
                 short(name),
                 bytes(to_f64(site.allocated)),
-                count(site.samples),
+                counted(site.samples, "call", "calls"),
                 bytes(to_f64(site.kept)),
-                count(site.kept_samples)
+                counted(site.kept_samples, "call", "calls")
             );
             page.line("", "2", &body);
             continue;

@@ -62,8 +62,11 @@ impl KernelSession {
         self.empty_table(false).map_err(KernelError::Map)?;
         self.switches = self.programs.attach_switches(self.task)?;
         let mut threads = Vec::new();
-        if let Some(mut turns) = self.turns.take() {
-            turns.threads(|tid, times| threads.push((tid, times))).map_err(KernelError::Map)?;
+        if let Some(mut turns) = self.turns.take()
+            && let Err(failed) = turns.threads(|tid, times| threads.push((tid, times)))
+        {
+            // They are watched: who waits there is known as soon as it has run.
+            tracing::warn!(%failed, "reading what the scheduler keeps of threads");
         }
         Ok(threads)
     }

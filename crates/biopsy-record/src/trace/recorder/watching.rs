@@ -48,7 +48,7 @@ impl Recorder {
             }
         };
         let end = monotonic_nanos();
-        self.unwatched_since = Some(end);
+        self.unwatched_since.get_or_insert(end);
         // What the programs have seen, up to the last moment.
         self.read_kernel_records();
         let mut long_waits = LongWaits::default();
@@ -88,7 +88,11 @@ impl Recorder {
         let threads = match kernel.end_turns() {
             Ok(threads) => threads,
             Err(error) => {
+                // They stay unwatched, which is told, and it is tried again.
                 tracing::debug!(%error, "switches cannot be watched again");
+                if let Some(turns) = &mut self.turns {
+                    turns.stay_away(monotonic_nanos());
+                }
                 return;
             }
         };

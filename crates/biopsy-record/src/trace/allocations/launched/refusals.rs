@@ -72,8 +72,7 @@ pub(super) fn check(program: &Path) -> Result<bool, CannotCount> {
         let line = line.split(|byte| *byte == b'\n').next().unwrap_or(line).trim_ascii();
         let word = line.split(u8::is_ascii_whitespace).next().unwrap_or(line);
         if word.ends_with(b"/env") {
-            let why = "is a script that `env` executes another program for; start that one by its name: \
-                       `-- python3 SCRIPT`";
+            let why = "is a script that `env` finds the interpreter for; start that interpreter by its own path, with the script behind it";
             return Err(CannotCount::Program { path, why });
         }
         let interpreter = PathBuf::from(String::from_utf8_lossy(word).into_owned());

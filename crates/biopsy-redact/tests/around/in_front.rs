@@ -1,54 +1,26 @@
 //! What programs put in front of each line, or around it, changes nothing: a value that is masked in a line alone is masked behind a logger, a
 //! number, a sign of a diff, a quotation, a container's name, in a comment, in a list.
 
-use biopsy_redact::{BundleKey, Options, Redactor};
+use super::{ENDED, masked, redactor};
 
-/// Lines, with `{v}` where a value stands.
-const LINES: [&str; 44] = [
+/// Lines that go on behind their value, or do not say where it ends.
+const OPEN: [&str; 16] = [
     "password={v}",
     "password: {v}",
     "password = {v}",
-    "password=\"{v}\"",
-    "password: '{v}'",
     "db.password = {v}",
     "DB_PASSWORD={v}",
     "\"password\": \"{v}\",",
-    "{\"password\":\"{v}\"}",
     "export DB_PASSWORD={v}",
     "set DB_PASSWORD={v}",
-    "$env:DB_PASSWORD = \"{v}\"",
-    "<password>{v}</password>",
-    "<add key=\"DbPassword\" value=\"{v}\" />",
-    "app --password {v} --yes",
     "app --password={v} --yes",
-    "app --db-password '{v}'",
-    "mysql -uapp -p{v} shop",
-    "sshpass -p {v} ssh app@db1",
-    "curl -u app:{v} https://example.com",
-    "PGPASSWORD={v} psql -h db1",
-    "postgres://app:{v}@db1/shop",
-    "https://app:{v}@example.com/x",
-    "Server=db1;User Id=app;Password={v};Encrypt=true",
-    "GET /login?user=ann&password={v}&x=1 HTTP/1.1",
     "user=ann&password={v}&x=1",
     "Cookie: sid={v}; theme=dark",
     "Set-Cookie: sid={v}; Path=/; HttpOnly",
     "Authorization: Bearer {v}",
     "X-Api-Key: {v}",
-    "Login failed for ann using password '{v}' from 10.0.0.1",
     "Invalid password: {v} for user ann",
-    "(user=ann, password={v})",
-    "User{name='ann', password='{v}'}",
-    ":password => \"{v}\"",
-    "config[\"Password\"] = \"{v}\"",
-    "CREATE USER 'ann'@'%' IDENTIFIED BY '{v}'",
-    "UPDATE users SET password='{v}' WHERE id=7",
-    "INSERT INTO users (name, password) VALUES ('ann', '{v}')",
-    "define('DB_PASSWORD', '{v}');",
-    "{password,\"{v}\"}",
-    "getenv(\"DB_PASSWORD\") = \"{v}\"",
     "    ApiPassword    REG_SZ    {v}",
-    "PROPERTY CHANGE: Adding DB_PASSWORD property. Its value is '{v}'.",
 ];
 
 /// What stands around a line, with `{l}` where it stands.
@@ -86,10 +58,9 @@ const VALUES: [&str; 4] = ["Bl#au77kern", "q7f3kd0a92mx6c1b", "9fKq2LxV7bTn4WsYc
 
 #[test]
 fn a_value_is_masked_whatever_stands_in_front_of_its_line() {
-    let rules = Redactor::new(Options { key: Some(BundleKey::from_bytes([7; 32])), ..Options::default() })
-        .expect("the built-in packs are right");
+    let rules = redactor();
     let mut left = Vec::new();
-    for line in LINES {
+    for line in ENDED.into_iter().chain(OPEN) {
         for value in VALUES {
             let line = line.replace("{v}", value);
             for around in AROUND {
@@ -98,7 +69,7 @@ fn a_value_is_masked_whatever_stands_in_front_of_its_line() {
                     continue;
                 }
                 let text = around.replace("{l}", &line);
-                let masked = rules.for_bundle(BundleKey::from_bytes([8; 32])).text(&text).text.into_owned();
+                let masked = masked(&rules, &text);
                 if masked.contains(value) {
                     left.push(text);
                 }
@@ -110,8 +81,7 @@ fn a_value_is_masked_whatever_stands_in_front_of_its_line() {
 
 #[test]
 fn clean_lines_stay_whatever_stands_in_front_of_them() {
-    let rules = Redactor::new(Options { key: Some(BundleKey::from_bytes([7; 32])), ..Options::default() })
-        .expect("the built-in packs are right");
+    let rules = redactor();
     let lines = [
         "password: ********",
         "password: ${DB_PASSWORD}",
@@ -130,7 +100,7 @@ fn clean_lines_stay_whatever_stands_in_front_of_them() {
     for line in lines {
         for around in AROUND {
             let text = around.replace("{l}", line);
-            let masked = rules.for_bundle(BundleKey::from_bytes([8; 32])).text(&text).text.into_owned();
+            let masked = masked(&rules, &text);
             assert_eq!(masked, text);
         }
     }
