@@ -1,8 +1,8 @@
 //! `cargo xtask redaction`: planted secrets of hundreds of kinds at dozens of places, and how many the redactor masks.
 //!
 //! Kinds and places are tables in `fixtures/secrets`; what is made from them is the same in each run. Kinds and places
-//! belong to half A or B by their names, or to half C, D or E, which have tables of their own: rules may be tuned on A to E but
-//! for the rest of E, which is half of its kinds: figures are of it, and its misses are never shown.
+//! belong to half A or B by their names, or to half C, D, E or F, which have tables of their own: rules may be tuned on A to E but
+//! for the rest of E, which is half of its kinds: figures are of it, and its misses are never shown, nor those of F.
 
 mod case;
 mod checksum;
@@ -27,6 +27,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod wellformed;
+mod wrapping;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ pub(crate) struct Options {
     /// Measure the speed on one core and the memory too, with a release build
     #[arg(long)]
     speed: bool,
-    /// Score one half only: `a`, `b`, `mixed` (a kind of A at a place of B or the other way round), `c`, `d`, `e` (with its rest) or `rest`
+    /// Score one half only: `a`, `b`, `mixed` (a kind of A at a place of B or the other way round), `c`, `d`, `e` (with its rest), `rest` or `f`
     #[arg(long)]
     half: Option<Half>,
     /// Score every n-th case only

@@ -11,6 +11,7 @@ use super::places::{AllPlaces, Place, Places, half_of_place, kebab, upper};
 use super::random::Random;
 use super::shape::Value;
 use super::wellformed::Format;
+use super::wrapping::wrapped;
 
 /// Places of its own half that a kind is written at, and of the other one.
 const OWN: usize = 10;
@@ -98,9 +99,9 @@ impl Maker<'_> {
         sort: &str,
         places: &'p std::collections::BTreeMap<String, Place>,
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
-        // Halves D and E ask first who takes it: of their many places few take records.
+        // Halves D to F ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
-            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE) => place.takes_block(*rows),
+            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE | Half::F) => place.takes_block(*rows),
             _ => true,
         };
         let (own, other) = places
@@ -246,11 +247,24 @@ impl Maker<'_> {
                 vec!["app".into(), "--set".into(), format!("{key}={value}"), "install".into()]
             }),
         ];
+        let of_f: [(&str, WriteArguments); 3] = [
+            ("variable of a shell", |key, value| {
+                let word = value.replace('\'', "'\\''");
+                vec!["sh".into(), "-c".into(), format!("export {}='{word}'; exec app", upper(key))]
+            }),
+            ("option of a file of variables", |key, value| {
+                vec!["app".into(), "start".into(), format!("--env={}={value}", upper(key)), "-d".into()]
+            }),
+            ("setting with a path", |key, value| {
+                vec!["app".into(), "-c".into(), format!("shop.main.{key}={value}"), "--once".into()]
+            }),
+        ];
         let mut cases = Vec::new();
         let forms = match self.kind.half {
             Half::C => of_c,
             Half::D => of_d,
             Half::E | Half::RestOfE => of_e,
+            Half::F => of_f,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -325,6 +339,11 @@ impl Maker<'_> {
                 let others = Encoding::OF_C.into_iter().chain(Encoding::OF_D);
                 let common = Encoding::ALL.into_iter().chain(others).collect();
                 return held_out(&Encoding::OF_E, common, &mut random);
+            }
+            Half::F => {
+                let others = Encoding::OF_C.into_iter().chain(Encoding::OF_D).chain(Encoding::OF_E);
+                let common = Encoding::ALL.into_iter().chain(others).collect();
+                return held_out(&Encoding::OF_F, common, &mut random);
             }
             Half::D => {
                 let common = Encoding::ALL.into_iter().chain(Encoding::OF_C).collect();
@@ -480,114 +499,4 @@ fn command(lists: &[Vec<String>], random: &mut Random) -> String {
 /// Where a value stands with its name, in a form that everybody knows.
 fn source(key: &str) -> String {
     format!("{{\"settings\":{{\"host\":\"db1\",\"{key}\":\"{{value}}\"}}}}\n")
-}
-
-/// A document with a text in another form.
-fn wrapped(encoding: Encoding, text: &str, random: &mut Random) -> Vec<u8> {
-    let templates: &[&str] = match encoding {
-        Encoding::JsonString => &["{\"event\":\"sent\",\"body\":\"{e}\",\"n\":{n}}\n"],
-        Encoding::JsonStringTwice => &["{\"log\":\"{\\\"body\\\":\\\"{e}\\\"}\\n\",\"stream\":\"stdout\"}\n"],
-        Encoding::UnicodeEscapesAll | Encoding::UnicodeEscapesSpecials => {
-            &["{\"event\":\"sent\",\"body\":\"{e}\",\"n\":{n}}\n", "{iso} body=\"{e}\" n={n}\n"]
-        }
-        Encoding::JsonStringThrice => &[
-            "{\"log\":\"{\\\"message\\\":\\\"{\\\\\\\"body\\\\\\\":\\\\\\\"{e}\\\\\\\"}\\\"}\\n\",\"stream\":\"stdout\"}\n",
-        ],
-        Encoding::BackslashX | Encoding::BackslashOctal => &[
-            "{ip} - - [01/Nov/2026:10:11:12 +0000] \"POST /v1 HTTP/1.1\" 200 5 \"{e}\"\n",
-            "[pid {n}] write(7, \"{e}\", 120) = 120\n",
-        ],
-        Encoding::Base64UrlNoPadding => {
-            &["GET /relay?state={e} HTTP/1.1\n", "{time} DEBUG state {e} of {ip}\n"]
-        }
-        Encoding::Base64LinesInJson => {
-            &["{\"path\":\"etc/app\",\"content\":\"{e}\\n\",\"encoding\":\"base64\",\"size\":{n}}\n"]
-        }
-        Encoding::EncodedWord => &["From: build@example.com\nSubject: {e}\nMessage-ID: <{n}@example.com>\n"],
-        Encoding::HexPrefixed => {
-            &["INSERT INTO [Outbox] VALUES ({n}, {e}, 1)\n", "{time} TRACE sent {e} to {ip}\n"]
-        }
-        Encoding::HexOfPostgres => &[
-            "{time} UTC [{n}] DETAIL:  parameters: $1 = '{n}', $2 = '{e}'\n",
-            " id  | body\n-----+-------\n {n} | {e}\n(1 row)\n",
-        ],
-        Encoding::HexDump => &[
-            "{time} TRACE received from {ip}:{n}\n{e}\n{time} TRACE done\n",
-            "$ hexdump -C body\n{e}\n$ exit\n",
-        ],
-        Encoding::BytesOfBuffer => &[
-            "{\"event\":\"sent\",\"body\":{\"type\":\"Buffer\",\"data\":[{e}]},\"n\":{n}}\n",
-            "{time} DEBUG bytes=[{e}]\n",
-        ],
-        Encoding::BytesOfGo => &["{time} main.go:41: recv [{e}] from {ip}\n"],
-        Encoding::Base64LinesOf64 => &["$ openssl base64 -in settings\n{e}\n$ exit\n"],
-        Encoding::HexOfSql => &["INSERT INTO blobs VALUES ({n}, {e}, now());\n"],
-        Encoding::HexOfUtf16 => &["{time} DEBUG sent 0x{e} to {ip}\n", "<blob>{e}</blob>\n"],
-        Encoding::HexDumpInPairs => &["$ xxd settings\n{e}\n$ exit\n"],
-        Encoding::HexDumpOfPackets => {
-            &["10:11:12.123456 IP {ip}.51122 > 192.0.2.9.80: Flags [P.], length 80\n{e}\n"]
-        }
-        Encoding::UnicodeEscapesUpper => &["{time} DEBUG relay - body {e}\n"],
-        Encoding::BytesHexUpper => &["[byte[]] $body = {e}\n", "{time} TRACE body={e}\n"],
-        Encoding::BackslashXAll => {
-            &["{ip} - - \"{e}\" 400 150 \"-\" \"-\"\n", "write(5, \"{e}\", 80) = 80\n"]
-        }
-        Encoding::PercentThrice => &["GET /login?next=%252Frelay%253Fbody%253D{e} HTTP/1.1\n"],
-        Encoding::JsonOfPhp => &["[{time}] production.INFO: sent {\"body\":\"{e}\",\"n\":{n}}\n"],
-        Encoding::HtmlEntitiesTwice => {
-            &["<soap:Body><runResponse><return>{e}</return></runResponse></soap:Body>\n"]
-        }
-        Encoding::JsonPercent => {
-            &["GET /collect?v=1&data={e}&n={n} HTTP/1.1\n", "{iso} POST body data={e}\n"]
-        }
-        Encoding::RustDebug => &["{iso} DEBUG shop::relay: sent body=\"{e}\" n={n}\n"],
-        Encoding::PythonBytesOfUtf16 => &["{time} DEBUG relay write b'{e}'\n"],
-        Encoding::Base64Lines => &[
-            "Content-Type: application/json\nContent-Transfer-Encoding: base64\n\n{e}\n",
-            "$ base64 settings\n{e}\n$ exit\n",
-        ],
-        Encoding::HtmlEntities | Encoding::HtmlHex | Encoding::HtmlDecimalAll => {
-            &["<tr><td>{n}</td><td>{e}</td></tr>\n", "<msg n=\"{n}\">{e}</msg>\n"]
-        }
-        Encoding::QuotedPrintable => {
-            &["Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\n{e}\n"]
-        }
-        Encoding::PercentSpecials
-        | Encoding::PercentAll
-        | Encoding::PercentTwice
-        | Encoding::PercentLower
-        | Encoding::FormPlus
-        | Encoding::Base64Percent => &[
-            "GET /relay?n={n}&body={e}&v=1 HTTP/1.1\n",
-            "{iso} target=https%3A%2F%2Fexample.com%2F data={e}\n",
-        ],
-        Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Utf16LeMarked | Encoding::Utf16BeMarked => {
-            &["{time} INFO starting shop\r\n{time} INFO {e}\r\n{time} INFO done\r\n"]
-        }
-        Encoding::BytesDecimal
-        | Encoding::BytesHex
-        | Encoding::HexSpaced
-        | Encoding::HexDashes
-        | Encoding::HexColons => &["{time} TRACE body=[{e}] n={n}\n", "data: {e}\n"],
-        Encoding::Plain
-        | Encoding::Base64
-        | Encoding::Base64Url
-        | Encoding::Base64NoPadding
-        | Encoding::Base64OfUtf16
-        | Encoding::Base64Twice
-        | Encoding::HexLower
-        | Encoding::HexUpper
-        | Encoding::GzipBase64
-        | Encoding::ZlibBase64 => &[
-            "{time} DEBUG body {e} n={n}\n",
-            "{\"event\":\"sent\",\"body\":\"{e}\",\"n\":{n}}\n",
-            "data: {e}\nkind: x\n",
-            "payload={e}\n",
-        ],
-    };
-    let document = fill(random.pick::<&str>(templates), random);
-    if encoding.is_wide() {
-        return encoding.encode(&document.replace("{e}", text));
-    }
-    document.replace("{e}", &String::from_utf8_lossy(&encoding.encode(text))).into_bytes()
 }

@@ -69,6 +69,16 @@ pub(super) enum Encoding {
     BackslashXAll,
     PercentThrice,
     JsonOfPhp,
+    Base64FoldedInYaml,
+    Base64CrlfInJson,
+    GzipBase64Twice,
+    BytesOfJava,
+    BytesOfGdb,
+    HexInFours,
+    HexDumpOfOd,
+    EscapeOfJavaScript,
+    LettersAndDots,
+    PythonBytes,
 }
 
 impl Encoding {
@@ -144,6 +154,20 @@ impl Encoding {
         ("backslash x for all", Self::BackslashXAll),
         ("percent, three times", Self::PercentThrice),
         ("JSON of PHP", Self::JsonOfPhp),
+    ];
+
+    /// Those that only half F has.
+    pub(super) const OF_F: [(&'static str, Self); 10] = [
+        ("base64 folded in YAML", Self::Base64FoldedInYaml),
+        ("base64 in lines of CRLF in JSON", Self::Base64CrlfInJson),
+        ("gzip, and base64 twice", Self::GzipBase64Twice),
+        ("bytes of Java", Self::BytesOfJava),
+        ("bytes of gdb", Self::BytesOfGdb),
+        ("hex in groups of four bytes", Self::HexInFours),
+        ("hex dump of od", Self::HexDumpOfOd),
+        ("escape of JavaScript", Self::EscapeOfJavaScript),
+        ("UTF-16 as tcpdump shows it", Self::LettersAndDots),
+        ("Python bytes", Self::PythonBytes),
     ];
 
     /// Whether it is of whole documents.
@@ -265,6 +289,65 @@ impl Encoding {
                 let escaped = escapes(&json(text), |letter| !letter.is_ascii());
                 String::from_utf8_lossy(&escaped).replace('/', "\\/").into_bytes()
             }
+            Self::Base64FoldedInYaml => {
+                let all = base64(bytes, STANDARD, true).into_bytes();
+                all.chunks(LINE_OF_PEM).collect::<Vec<_>>().join(&b"\n    "[..])
+            }
+            Self::Base64CrlfInJson => {
+                let all = base64(bytes, STANDARD, true).into_bytes();
+                all.chunks(LINE).collect::<Vec<_>>().join(&b"\\r\\n"[..])
+            }
+            Self::GzipBase64Twice => {
+                let once = base64(&gzip(bytes), STANDARD, true);
+                base64(once.as_bytes(), STANDARD, true).into_bytes()
+            }
+            Self::BytesOfJava => each(bytes, ", ", |byte| byte.cast_signed().to_string()),
+            Self::BytesOfGdb => each(bytes, ", ", |byte| match byte {
+                b'\'' | b'\\' => format!("{byte} '\\{}'", char::from(byte)),
+                b'\n' => format!("{byte} '\\n'"),
+                ..32 | 127.. => format!("{byte} '\\{byte:03o}'"),
+                byte => format!("{byte} '{}'", char::from(byte)),
+            }),
+            Self::HexInFours => {
+                let group = |part: &[u8]| part.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+                bytes.chunks(BYTES_OF_GROUP).map(group).collect::<Vec<_>>().join(" ").into_bytes()
+            }
+            Self::HexDumpOfOd => {
+                let row = |(index, row): (usize, &[u8])| {
+                    let hex: String = row.iter().map(|byte| format!(" {byte:02x}")).collect();
+                    format!("{:07o}{hex}", index * BYTES_OF_ROW)
+                };
+                let rows = bytes.chunks(BYTES_OF_ROW).enumerate().map(row);
+                rows.collect::<Vec<_>>().join("\n").into_bytes()
+            }
+            Self::EscapeOfJavaScript => {
+                let is_kept = |letter: char| letter.is_ascii_alphanumeric() || "@*_+-./".contains(letter);
+                let mut written = String::new();
+                for letter in text.chars() {
+                    match letter {
+                        letter if is_kept(letter) => written.push(letter),
+                        '\0'..='\u{ff}' => _ = write!(written, "%{:02X}", letter as u32),
+                        letter => letter
+                            .encode_utf16(&mut [0; 2])
+                            .iter()
+                            .for_each(|unit| _ = write!(written, "%u{unit:04X}")),
+                    }
+                }
+                written.into_bytes()
+            }
+            Self::LettersAndDots => each(&wide(text, false), "", |byte| match byte {
+                b'\n' => "\n".to_owned(),
+                ..32 | 127.. => ".".to_owned(),
+                byte => char::from(byte).to_string(),
+            }),
+            Self::PythonBytes => each(bytes, "", |byte| match byte {
+                b'\n' => "\\n".to_owned(),
+                b'\r' => "\\r".to_owned(),
+                b'\t' => "\\t".to_owned(),
+                b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+                ..32 | 127.. => format!("\\x{byte:02x}"),
+                byte => char::from(byte).to_string(),
+            }),
         }
     }
 }
@@ -278,6 +361,8 @@ const LINE_OF_PEM: usize = 64;
 const BYTES_OF_WORD: usize = 45;
 /// Bytes in one row of a dump, and in one half of it.
 const BYTES_OF_ROW: usize = 16;
+/// Bytes in one group, as debuggers write words.
+pub(super) const BYTES_OF_GROUP: usize = 4;
 
 pub(super) const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 pub(super) const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

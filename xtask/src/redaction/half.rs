@@ -21,14 +21,17 @@ pub(super) enum Half {
     E,
     /// The other kinds of E, which are held out: by their names, so that nobody chose. They stand at the same places.
     RestOfE,
+    /// From tables of its own (`fixtures/secrets/f`), held out as a whole: until its name is taken out of `is_open`.
+    F,
 }
 
 impl Half {
     /// All.
-    pub(super) const ALL: [Self; 7] =
-        [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E, Self::RestOfE];
+    pub(super) const ALL: [Self; 8] =
+        [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E, Self::RestOfE, Self::F];
     /// Those that have tables of their own, and the folders of these.
-    pub(super) const OWN_TABLES: [(Self, &'static str); 3] = [(Self::C, "c"), (Self::D, "d"), (Self::E, "e")];
+    pub(super) const OWN_TABLES: [(Self, &'static str); 4] =
+        [(Self::C, "c"), (Self::D, "d"), (Self::E, "e"), (Self::F, "f")];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
@@ -63,7 +66,7 @@ impl Half {
 
     /// Whether its misses may be looked at.
     pub(super) fn is_open(self) -> bool {
-        self != Self::RestOfE
+        !matches!(self, Self::RestOfE | Self::F)
     }
 
     /// Whether it has tables of its own: its kinds stand at its own places only.
@@ -81,7 +84,7 @@ impl std::str::FromStr for Half {
         Self::ALL
             .into_iter()
             .find(is_called)
-            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d`, `e` or `rest`".to_owned())
+            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d`, `e`, `rest` or `f`".to_owned())
     }
 }
 
@@ -95,6 +98,7 @@ impl fmt::Display for Half {
             Self::D => "D",
             Self::E => "E",
             Self::RestOfE => "rest",
+            Self::F => "F",
         })
     }
 }

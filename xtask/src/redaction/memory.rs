@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::case::{Case, Class, Input};
-use super::encode::{Encoding, STANDARD, base64, wide};
+use super::encode::{Encoding, STANDARD, base64, percent, wide};
 use super::half::Half;
 use super::kinds::{Form, Kind};
 use super::needle::Needle;
@@ -53,6 +53,16 @@ enum Spot {
     CopyInSql,
     CopyInLogWide,
     CopyOfVariableOfJava,
+    HeapTwoStrings,
+    HeapNameAndValueWide,
+    HeapYamlList,
+    HeapMultipart,
+    HeapPhpSerialized,
+    HeapCommandLineWide,
+    HeapBareInProtobuf,
+    CopyInSaslPlain,
+    CopyInPercentAddress,
+    CopyOfArgumentOfDotNet,
 }
 
 const SPOTS: [(&str, Spot); 10] = [
@@ -109,6 +119,20 @@ const SPOTS_OF_E: [(&str, Spot); 10] = [
     ("copy of a variable as bytes of Java", Spot::CopyOfVariableOfJava),
 ];
 
+/// The same of half F.
+const SPOTS_OF_F: [(&str, Spot); 10] = [
+    ("heap, name and value as two strings", Spot::HeapTwoStrings),
+    ("heap, name and value as strings of .NET", Spot::HeapNameAndValueWide),
+    ("heap, list of names and values", Spot::HeapYamlList),
+    ("heap, part of a form", Spot::HeapMultipart),
+    ("heap, array as PHP writes it", Spot::HeapPhpSerialized),
+    ("heap, command line as UTF-16", Spot::HeapCommandLineWide),
+    ("heap, alone as a field of protobuf", Spot::HeapBareInProtobuf),
+    ("copy in SASL's PLAIN", Spot::CopyInSaslPlain),
+    ("copy in an address, in percent", Spot::CopyInPercentAddress),
+    ("copy of an argument as a string of .NET", Spot::CopyOfArgumentOfDotNet),
+];
+
 /// Spots that each kind is planted at.
 const OF_EACH_KIND: usize = 5;
 
@@ -123,7 +147,8 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::HeapBareWide
         | Spot::HeapBareBehindLength
         | Spot::HeapBareOfDotNet
-        | Spot::HeapBareOfJava => is_shaped,
+        | Spot::HeapBareOfJava
+        | Spot::HeapBareInProtobuf => is_shaped,
         Spot::CopyOfVariable
         | Spot::CopyOfVariableWide
         | Spot::CopyOfArgument
@@ -138,7 +163,10 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::CopyInRedisCommand
         | Spot::CopyInSql
         | Spot::CopyInLogWide
-        | Spot::CopyOfVariableOfJava => !kind.common,
+        | Spot::CopyOfVariableOfJava
+        | Spot::CopyInSaslPlain
+        | Spot::CopyInPercentAddress
+        | Spot::CopyOfArgumentOfDotNet => !kind.common,
         Spot::Environment
         | Spot::Arguments
         | Spot::HeapPair
@@ -157,12 +185,19 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::HeapXmlWide
         | Spot::HeapSemicolons
         | Spot::HeapGoMap
-        | Spot::HeapRubyHash => true,
+        | Spot::HeapRubyHash
+        | Spot::HeapTwoStrings
+        | Spot::HeapNameAndValueWide
+        | Spot::HeapYamlList
+        | Spot::HeapMultipart
+        | Spot::HeapPhpSerialized
+        | Spot::HeapCommandLineWide => true,
     };
     let all = match kind.half {
         Half::C => &SPOTS_OF_C[..],
         Half::D => &SPOTS_OF_D[..],
         Half::E | Half::RestOfE => &SPOTS_OF_E[..],
+        Half::F => &SPOTS_OF_F[..],
         Half::A | Half::B | Half::Mixed => &SPOTS[..],
     };
     let spots: Vec<_> = all.iter().filter(|(_, spot)| fits(*spot)).collect();
@@ -191,8 +226,14 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyOfVariableBehindLength
         | Spot::CopyInRedisCommand
         | Spot::CopyInLogWide
-        | Spot::CopyOfVariableOfJava => environment.push((upper(key), value.text.clone())),
-        Spot::Arguments | Spot::CopyOfArgument | Spot::CopyOfArgumentWide | Spot::CopyInSql => {
+        | Spot::CopyOfVariableOfJava
+        | Spot::CopyInSaslPlain
+        | Spot::CopyInPercentAddress => environment.push((upper(key), value.text.clone())),
+        Spot::Arguments
+        | Spot::CopyOfArgument
+        | Spot::CopyOfArgumentWide
+        | Spot::CopyInSql
+        | Spot::CopyOfArgumentOfDotNet => {
             arguments.push(format!("--{}={}", kebab(key), value.text));
         }
         Spot::ArgumentsApart | Spot::CopyOfArgumentApart => {
@@ -217,7 +258,14 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapSemicolons
         | Spot::HeapGoMap
         | Spot::HeapRubyHash
-        | Spot::HeapBareOfJava => {}
+        | Spot::HeapBareOfJava
+        | Spot::HeapTwoStrings
+        | Spot::HeapNameAndValueWide
+        | Spot::HeapYamlList
+        | Spot::HeapMultipart
+        | Spot::HeapPhpSerialized
+        | Spot::HeapCommandLineWide
+        | Spot::HeapBareInProtobuf => {}
     }
     let block = |value: &Value, random: &mut Random| -> Vec<u8> {
         let text = &value.text;
@@ -256,10 +304,28 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
                 format!("[\"PATH=/usr/bin\",\"{}={text}\",\"LANG=C\"]", upper(key)).into_bytes()
             }
             Spot::HeapDictionary => format!("{{'user': 'app', '{key}': '{text}', 'port': 80}}").into_bytes(),
-            Spot::HeapBareOfDotNet => {
-                let letters = text.encode_utf16().count() as u32;
-                [&letters.to_le_bytes()[..], &wide(text, false), &[0, 0]].concat()
+            Spot::HeapBareOfDotNet | Spot::CopyOfArgumentOfDotNet => string_of_dot_net(text),
+            Spot::HeapTwoStrings => format!("host\0db1\0{key}\0{text}\0port\080\0").into_bytes(),
+            Spot::HeapNameAndValueWide => [string_of_dot_net(key), string_of_dot_net(text)].concat(),
+            Spot::HeapYamlList => {
+                format!("- name: LANG\n  value: C\n- name: {}\n  value: {text}\n- name: PORT\n", upper(key))
+                    .into_bytes()
             }
+            Spot::HeapMultipart => {
+                let head = "Content-Disposition: form-data; name=";
+                format!("--b1\r\n{head}\"{key}\"\r\n\r\n{text}\r\n--b1--\r\n").into_bytes()
+            }
+            Spot::HeapPhpSerialized => {
+                let lengths = (key.len(), text.len());
+                let pair = format!("s:{}:\"{key}\";s:{}:\"{text}\";", lengths.0, lengths.1);
+                format!("a:2:{{s:4:\"host\";s:3:\"db1\";{pair}}}").into_bytes()
+            }
+            Spot::HeapCommandLineWide => {
+                wide(&format!("\"C:\\Shop\\shop.exe\" --port 80 --{} \"{text}\" --quiet", kebab(key)), false)
+            }
+            Spot::HeapBareInProtobuf => protobuf(text),
+            Spot::CopyInSaslPlain => format!("AUTH PLAIN {}\r\n", sasl_plain(text)).into_bytes(),
+            Spot::CopyInPercentAddress => format!("amqp://app:{}@db1:5672/shop", percent(text)).into_bytes(),
             Spot::CopyInAddress => format!("db1:5432 app:{text}@shop").into_bytes(),
             Spot::CopyInJsonWide => wide(&format!("{{\"n\":1,\"v\":\"{text}\"}}"), false),
             Spot::HeapUnit => {
@@ -303,8 +369,12 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapBareOfDotNet
         | Spot::CopyInJsonWide
         | Spot::HeapXmlWide
-        | Spot::CopyInLogWide => Encoding::Utf16Le,
-        Spot::CopyInBasic => Encoding::Base64,
+        | Spot::CopyInLogWide
+        | Spot::HeapNameAndValueWide
+        | Spot::HeapCommandLineWide
+        | Spot::CopyOfArgumentOfDotNet => Encoding::Utf16Le,
+        Spot::CopyInBasic | Spot::CopyInSaslPlain => Encoding::Base64,
+        Spot::CopyInPercentAddress => Encoding::PercentSpecials,
         Spot::Environment
         | Spot::ArgumentsApart
         | Spot::HeapSettings
@@ -332,7 +402,12 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapBareOfJava
         | Spot::CopyInRedisCommand
         | Spot::CopyInSql
-        | Spot::CopyOfVariableOfJava => Encoding::Plain,
+        | Spot::CopyOfVariableOfJava
+        | Spot::HeapTwoStrings
+        | Spot::HeapYamlList
+        | Spot::HeapMultipart
+        | Spot::HeapPhpSerialized
+        | Spot::HeapBareInProtobuf => Encoding::Plain,
     };
     let is_copy = matches!(
         spot,
@@ -351,9 +426,13 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             | Spot::CopyInSql
             | Spot::CopyInLogWide
             | Spot::CopyOfVariableOfJava
+            | Spot::CopyInSaslPlain
+            | Spot::CopyInPercentAddress
+            | Spot::CopyOfArgumentOfDotNet
     );
     let written = match spot {
         Spot::CopyInBasic => basic(&value.text).into_bytes(),
+        Spot::CopyInSaslPlain => sasl_plain(&value.text).into_bytes(),
         _ => encoding.encode(&value.text),
     };
     Case {
@@ -374,6 +453,31 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
 /// A user and a password as a header carries them.
 fn basic(password: &str) -> String {
     base64(format!("app:{password}").as_bytes(), STANDARD, true)
+}
+
+/// The same as SASL's PLAIN carries them.
+fn sasl_plain(password: &str) -> String {
+    base64(format!("\0app\0{password}").as_bytes(), STANDARD, true)
+}
+
+/// A string of .NET: its length, its letters, and an end.
+fn string_of_dot_net(text: &str) -> Vec<u8> {
+    let letters = text.encode_utf16().count() as u32;
+    [&letters.to_le_bytes()[..], &wide(text, false), &[0, 0]].concat()
+}
+
+/// A message of protobuf: a text in field 1, a number behind it.
+fn protobuf(text: &str) -> Vec<u8> {
+    let mut message = vec![0x0a];
+    let mut length = text.len();
+    while length > 0x7f {
+        message.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    message.push(length as u8);
+    message.extend(text.as_bytes());
+    message.extend([0x10, 0x2a]);
+    message
 }
 
 /// Memory as it is around texts: pointers, numbers, texts that say nothing.

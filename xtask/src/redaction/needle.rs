@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use flate2::read::{GzDecoder, ZlibDecoder};
 use regex::bytes::Regex;
 
-use super::encode::{Encoding, STANDARD, URL, base64, percent, wide};
+use super::encode::{BYTES_OF_GROUP, Encoding, STANDARD, URL, base64, percent, wide};
 
 /// Characters in a row that give a secret away.
 const CHARACTERS: usize = 6;
@@ -29,7 +29,10 @@ impl Needle {
         let characters = window(secret.chars().count());
         let mut needle = Self {
             traces: BTreeMap::new(),
-            packed: matches!(encoding, Encoding::GzipBase64 | Encoding::ZlibBase64),
+            packed: matches!(
+                encoding,
+                Encoding::GzipBase64 | Encoding::ZlibBase64 | Encoding::GzipBase64Twice
+            ),
         };
         for text in [secret, written] {
             let windows = windows(text, characters);
@@ -86,6 +89,8 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
             broken(of_bytes(text.as_bytes(), STANDARD), b"\n")
         }
         Encoding::Base64LinesInJson => broken(of_bytes(text.as_bytes(), STANDARD), b"\\n"),
+        Encoding::Base64FoldedInYaml => broken(of_bytes(text.as_bytes(), STANDARD), b"\n    "),
+        Encoding::Base64CrlfInJson => broken(of_bytes(text.as_bytes(), STANDARD), b"\\r\\n"),
         Encoding::Base64Url | Encoding::Base64UrlNoPadding => of_bytes(text.as_bytes(), URL),
         // What stands in front of the first byte is none of it.
         Encoding::HexPrefixed => windows.iter().map(|window| Encoding::HexUpper.encode(window)).collect(),
@@ -104,8 +109,22 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
             all.flat_map(|part| [hex(part, 0), hex(part, 1)]).collect()
         }
         Encoding::HexOfPostgres => windows.iter().map(|window| Encoding::HexLower.encode(window)).collect(),
+        // Groups begin at every fourth byte, and the secret at any of them.
+        Encoding::HexInFours => {
+            let hex = |part: &[u8], first: usize| {
+                let byte = |(index, byte): (usize, &u8)| match (index + first).is_multiple_of(BYTES_OF_GROUP)
+                    && index > 0
+                {
+                    true => format!(" {byte:02x}"),
+                    false => format!("{byte:02x}"),
+                };
+                part.iter().enumerate().map(byte).collect::<String>().into_bytes()
+            };
+            let all = text.as_bytes().windows(characters.max(1));
+            all.flat_map(|part| (0..BYTES_OF_GROUP).map(move |first| hex(part, first))).collect()
+        }
         // Rows cut characters of several bytes.
-        Encoding::HexDump => {
+        Encoding::HexDump | Encoding::HexDumpOfOd => {
             let hex =
                 |part: &[u8]| part.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
             text.as_bytes().windows(characters.max(1)).map(|part| hex(part).into_bytes()).collect()
@@ -120,7 +139,9 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
             .iter()
             .map(|part| percent(&String::from_utf8_lossy(part)).into_bytes())
             .collect(),
-        Encoding::GzipBase64 | Encoding::ZlibBase64 | Encoding::Plain => Vec::new(),
+        Encoding::GzipBase64 | Encoding::ZlibBase64 | Encoding::GzipBase64Twice | Encoding::Plain => {
+            Vec::new()
+        }
         Encoding::Utf16LeMarked => windows.iter().map(|window| wide(window, false)).collect(),
         Encoding::Utf16BeMarked => windows.iter().map(|window| wide(window, true)).collect(),
         Encoding::HexLower
@@ -158,6 +179,11 @@ fn traces(text: &str, windows: &[String], characters: usize, encoding: Encoding)
         | Encoding::BackslashXAll
         | Encoding::PercentThrice
         | Encoding::JsonOfPhp
+        | Encoding::BytesOfJava
+        | Encoding::BytesOfGdb
+        | Encoding::EscapeOfJavaScript
+        | Encoding::LettersAndDots
+        | Encoding::PythonBytes
         | Encoding::Utf16Le
         | Encoding::Utf16Be => windows.iter().map(|window| encoding.encode(window)).collect(),
     }
@@ -186,24 +212,14 @@ fn parts(text: &[u8], length: usize) -> Vec<Vec<u8>> {
     text.windows(length.max(1)).map(<[u8]>::to_vec).collect()
 }
 
-/// What is packed with gzip or zlib and written as base64.
+/// What is packed with gzip or zlib and written as base64, or as that once more.
 fn unpacked(output: &[u8]) -> Vec<Vec<u8>> {
     static PACKED: LazyLock<Regex> =
         LazyLock::new(|| Regex::new("(?:H4sI|eJ)[A-Za-z0-9+/]{8,}").expect("a fixed expression"));
-    let decode = |text: &[u8]| {
-        let bits: Vec<u8> = text
-            .iter()
-            .filter_map(|letter| STANDARD.iter().position(|one| one == letter))
-            .map(|six| six as u8)
-            .collect();
-        let bytes: Vec<u8> = bits
-            .chunks(4)
-            .flat_map(|group| {
-                let sum =
-                    group.iter().chain([&0; 4]).take(4).fold(0_u32, |sum, six| sum << 6 | u32::from(*six));
-                sum.to_be_bytes()[1..group.len().max(1)].to_vec()
-            })
-            .collect();
+    static PACKED_TWICE: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new("SDRzS[A-Za-z0-9+/]{8,}").expect("a fixed expression"));
+    let unpack = |text: &[u8]| {
+        let bytes = decoded(text);
         let mut text = Vec::new();
         // What was cut or changed ends in an error; what came before it counts.
         let _ = match bytes.first() {
@@ -212,7 +228,24 @@ fn unpacked(output: &[u8]) -> Vec<Vec<u8>> {
         };
         text
     };
-    PACKED.find_iter(output).map(|found| decode(found.as_bytes())).collect()
+    let once = PACKED.find_iter(output).map(|found| unpack(found.as_bytes()));
+    let twice = PACKED_TWICE.find_iter(output).map(|found| unpack(&decoded(found.as_bytes())));
+    once.chain(twice).collect()
+}
+
+/// What stands in base64.
+fn decoded(text: &[u8]) -> Vec<u8> {
+    let bits: Vec<u8> = text
+        .iter()
+        .filter_map(|letter| STANDARD.iter().position(|one| one == letter))
+        .map(|six| six as u8)
+        .collect();
+    bits.chunks(4)
+        .flat_map(|group| {
+            let sum = group.iter().chain([&0; 4]).take(4).fold(0_u32, |sum, six| sum << 6 | u32::from(*six));
+            sum.to_be_bytes()[1..group.len().max(1)].to_vec()
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -227,7 +260,8 @@ mod tests {
             "s3cr3t",
             "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH",
         ] {
-            let others = Encoding::OF_C.into_iter().chain(Encoding::OF_D).chain(Encoding::OF_E);
+            let others = Encoding::OF_C.into_iter().chain(Encoding::OF_D);
+            let others = others.chain(Encoding::OF_E).chain(Encoding::OF_F);
             for (name, encoding) in Encoding::ALL.into_iter().chain(others) {
                 for before in ["", "x", "xy"] {
                     let text = |secret: &str| encoding.encode(&format!("{before}user=a&value={secret}&z=1"));
