@@ -101,7 +101,9 @@ impl Maker<'_> {
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
         // Halves D to F ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
-            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE | Half::F) => place.takes_block(*rows),
+            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE | Half::F) => {
+                place.takes_block(*rows)
+            }
             _ => true,
         };
         let (own, other) = places

@@ -67,10 +67,7 @@ pub(super) fn wrapped(encoding: Encoding, text: &str, random: &mut Random) -> Ve
             "apiVersion: v1\nkind: Secret\ntype: helm.sh/release.v1\ndata:\n  release: {e}\n",
             "{\"data\":{\"release\":\"{e}\"},\"type\":\"helm.sh/release.v1\"}\n",
         ],
-        Encoding::BytesOfJava => &[
-            "{time} TRACE c.e.Relay - body=[{e}]\n",
-            "  value = {byte[{n}]} [{e}]\n",
-        ],
+        Encoding::BytesOfJava => &["{time} TRACE c.e.Relay - body=[{e}]\n", "  value = {byte[{n}]} [{e}]\n"],
         Encoding::BytesOfGdb => &["$1 = {{e}}\n(gdb) \n"],
         Encoding::HexInFours => &["{time} DEBUG body {e} of {ip}\n", "mem[{n}]: {e}\n"],
         Encoding::HexDumpOfOd => &["$ od -A o -t x1 settings\n{e}\n$ exit\n"],
