@@ -155,6 +155,9 @@ fn joined(text: &[u8], stretches: &mut Vec<Range<usize>>) -> Option<Run> {
 
 /// Lists of bytes in a stretch that holds nothing but what they are written with.
 fn lists(text: &[u8], stretch: Range<usize>, found: &mut Vec<Run>) {
+    if !may_hold_list(text, &stretch) {
+        return;
+    }
     let word_end = |from: usize| from + text[from..stretch.end].iter().take_while(|b| is_base64(**b)).count();
     // What begins in front of the stretch is no number.
     let begins_inside = stretch.start == 0 || !is_base64(text[stretch.start - 1]);
@@ -180,6 +183,13 @@ fn lists(text: &[u8], stretch: Range<usize>, found: &mut Vec<Run>) {
             None => list_end,
         };
     }
+}
+
+/// Are there separators for as many numbers as a list has? Every line of a log begins with a time, and a time has too few.
+fn may_hold_list(text: &[u8], stretch: &Range<usize>) -> bool {
+    let separators = text[stretch.clone()].iter().filter(|b| !b.is_ascii_hexdigit()).count();
+    // Between two numbers there may be a tab, which is in no stretch.
+    separators >= LIST_MIN - 1 || text.get(stretch.end) == Some(&b'\t')
 }
 
 /// Calls `each` with every stretch of at least `least` bytes that all belong. Every stretch covers one of each `least` bytes, so that

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::check::Check;
 use crate::mention::is_mentioned;
-use crate::place::place_of_value;
+use crate::place::LastPlace;
 use crate::plausible::{self, Lists};
 use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
@@ -83,9 +83,16 @@ impl KeyRule {
     }
 
     /// The values that belong to the keyword at `word`, if its name says that they are secrets.
-    pub(crate) fn find(&self, text: &[u8], word: Range<usize>, lists: &Lists) -> Vec<Value> {
+    /// `last` is of this text, for the rules that are asked about one name.
+    pub(crate) fn find(
+        &self,
+        text: &[u8],
+        word: Range<usize>,
+        lists: &Lists,
+        last: &mut LastPlace,
+    ) -> Vec<Value> {
         let Some(name) = self.name_around(text, word.clone(), lists) else { return Vec::new() };
-        let Some(place) = place_of_value(text, name.clone()) else {
+        let Some(place) = last.place_of_value(text, &name) else {
             return self.in_cells(text, &name, lists);
         };
         let is_said = place.how == How::Beside && Quote::at(text, place.at).is_none();

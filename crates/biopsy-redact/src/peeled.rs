@@ -10,6 +10,8 @@ const LINES_MAX: usize = 128;
 const BYTES_MAX: usize = 16 << 10;
 /// Longest text of a logger in front of a line, in bytes.
 const PREFIX_MAX: usize = 160;
+/// Lines below an element among which another one begins: a value stands between the two.
+const ELEMENT_WITHIN: usize = 3;
 /// What Docker writes in front of each line, and behind it.
 const DOCKER: &[u8] = b"{\"log\":\"";
 const DOCKER_ENDS: [&[u8]; 2] = [b"\\n\",\"", b"\",\"stream\""];
@@ -31,8 +33,10 @@ pub(crate) fn peeled(text: &[u8]) -> Vec<Unescaped> {
             continue;
         }
         let line = &text[start..end];
-        if goes_on(content(line))
+        let inner = content(line);
+        if goes_on(inner)
             && let Some(wrap) = wrap_of(line, &text[end + 1..])
+            && (!ends_element(inner) || has_element(&text[end + 1..], wrap))
         {
             let (document, behind) = document(text, start, wrap);
             found.push(document);
@@ -62,6 +66,20 @@ fn goes_on(line: &[u8]) -> bool {
         [.., b'|' | b'>', b'-' | b'+'] => true,
         _ => line.ends_with(b"kind: Secret"),
     }
+}
+
+/// Is the end of the line that of an element, `<a>`? Loggers write some of their words so, `<none>`.
+fn ends_element(line: &[u8]) -> bool {
+    line.strip_suffix(b">").and_then(|line| line.iter().rfind(|b| matches!(b, b'<' | b'>'))) == Some(&b'<')
+}
+
+/// Does one of the next lines begin with an element, as far as there are any?
+fn has_element(below: &[u8], wrap: Wrap) -> bool {
+    let Wrap::Prefix(length) = wrap else { return true };
+    let begins =
+        |line: &[u8]| line.get(length..).is_some_and(|line| line.trim_ascii_start().first() == Some(&b'<'));
+    let is_whole = memchr::memchr_iter(b'\n', below).nth(ELEMENT_WITHIN - 1).is_some();
+    !is_whole || below.split(|b| *b == b'\n').take(ELEMENT_WITHIN).any(begins)
 }
 
 /// What a line and the one below it have in front of them.
@@ -162,6 +180,8 @@ mod tests {
                 "<a>\n  <b>x</b>\n</a>\n",
             ),
             ("> <a>\n>   x\n", "<a>\n  x\n"),
+            ("10:11:12 sends <a>\n10:11:12   x\n10:11:12 </a>\n10:11:12 y\nz\n", "sends <a>\n  x\n</a>\ny\n"),
+            ("10:11:12 a: >\n10:11:12   x\n10:11:12   y\n10:11:12   z\n", "a: >\n  x\n  y\n  z\n"),
             ("web-1  | a: |\nweb-1  |   x\n", "a: |\n  x\n"),
             (
                 "{\"log\":\"a: >-\\n\",\"stream\":\"stdout\"}\n{\"log\":\"  \\\"x\\\"\\n\",\"stream\":\"stdout\"}\n",
@@ -170,7 +190,13 @@ mod tests {
         ] {
             assert_eq!(texts(text), [wanted], "{text}");
         }
-        for text in ["a: |\n  x\n", "key one:\nkey two\n", "10:11:12 app: done\n10:11:13 app: bye\n", "x:"] {
+        for text in [
+            "a: |\n  x\n",
+            "key one:\nkey two\n",
+            "10:11:12 app: done\n10:11:13 app: bye\n",
+            "x:",
+            "10:11:12 configure shop <none>\n10:11:13 status half\n10:11:13 status whole\n10:11:14 done\n",
+        ] {
             assert!(texts(text).is_empty(), "{text}");
         }
     }

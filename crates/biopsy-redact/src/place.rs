@@ -12,8 +12,28 @@ use crate::{answered, attribute, below, lead, reported};
 /// How far the end of an element may be from its beginning, in bytes: longer than any token.
 const CLOSING_REACH: usize = 16 << 10;
 
+/// The place found last in a text: several rules ask about one name, one after the other.
+#[derive(Default, Debug)]
+pub(crate) struct LastPlace {
+    of: Option<(Range<usize>, Option<Place>)>,
+}
+
+impl LastPlace {
+    /// Where the value of a name is, and how it is attached. Every call is about the same text.
+    pub(crate) fn place_of_value(&mut self, text: &[u8], name: &Range<usize>) -> Option<Place> {
+        match &self.of {
+            Some((known, place)) if known == name => *place,
+            _ => {
+                let place = place_of_value(text, name.clone());
+                self.of = Some((name.clone(), place));
+                place
+            }
+        }
+    }
+}
+
 /// Where the value of a name is, and how it is attached.
-pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
+fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     let key = name.start;
     // `Unseal Key 1: x`
     let number = text[name.end..].iter().skip(1).take(2).take_while(|b| b.is_ascii_digit()).count();

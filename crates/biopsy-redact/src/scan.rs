@@ -14,6 +14,7 @@ use crate::keywords::{KeywordHit, Keywords};
 use crate::manifest;
 use crate::outline::Outline;
 use crate::parameters;
+use crate::place::LastPlace;
 use crate::plausible::{self, Lists};
 use crate::pseudonym::Pseudonym;
 use crate::rules::{self, Kind, Rule, RuleSet, Words};
@@ -201,6 +202,7 @@ impl Engine {
         // Values found so far, by where they begin.
         let mut values = BTreeMap::new();
         let mut mask = 0;
+        let mut place = LastPlace::default();
         self.keywords.find(text, &mut scratch.hits);
         for hit in &scratch.hits {
             while masks.get(mask).is_some_and(|range| range.end <= hit.start()) {
@@ -248,7 +250,7 @@ impl Engine {
                         if before.is_some_and(|(_, end)| hit.start() < *end) {
                             continue;
                         }
-                        for value in key.find(text, hit.range(), &self.lists) {
+                        for value in key.find(text, hit.range(), &self.lists, &mut place) {
                             if self.allows(&text[value.range.clone()]) {
                                 continue;
                             }

@@ -7,6 +7,7 @@ use super::window::{BACKWARD, Encoding, FORWARD, Windows};
 use crate::RedactError;
 use crate::key::KeyRule;
 use crate::outline::Outline;
+use crate::place::LastPlace;
 use crate::plausible::Lists;
 use crate::rules::{Kind, Rule};
 use crate::shape::Shape;
@@ -144,7 +145,7 @@ impl Detector {
                 if word.end > window.text.len() || !may_have_value(&window.text[word.end..]) {
                     return;
                 }
-                for value in rule.find(window.text, word, lists) {
+                for value in rule.find(window.text, word, lists, &mut LastPlace::default()) {
                     if value.range.len() >= self.min_length && !belongs_to_code(window.text, &value.range) {
                         found(window.place(value.range));
                     }
