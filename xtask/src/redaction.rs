@@ -17,6 +17,7 @@ mod half;
 mod kinds;
 mod memory;
 mod needle;
+mod ordinary;
 mod places;
 mod random;
 mod score;

@@ -3,19 +3,23 @@
 use std::path::Path;
 
 use super::clean::Sample;
+use super::ordinary;
 use crate::run::{Outcome, cargo, output_of};
 
 /// Size of each file.
 const BYTES: usize = 64 << 20;
 
-/// Writes logs, source text and one long line, measures, and says it.
+/// Writes ordinary logs, those of the corpus, source text and one long line, measures, and says it.
 pub(super) fn measure(samples: &[Sample], folder: &Path) -> Outcome<String> {
     let is_log = |sample: &Sample| sample.sort.ends_with(".log") || sample.sort.ends_with(".json");
     let is_source = |sample: &Sample| sample.sort.ends_with("-source.txt");
     let mut command =
         cargo(&["run", "--release", "--quiet", "-p", "biopsy-redact", "--example", "text_throughput", "--"]);
     let mut files = Vec::new();
-    for (name, is_part) in [("logs", &is_log as &dyn Fn(&Sample) -> bool), ("source", &is_source)] {
+    files.push(("logs of six programs", ordinary::logs(1, BYTES)));
+    for (name, is_part) in
+        [("logs full of bait", &is_log as &dyn Fn(&Sample) -> bool), ("source", &is_source)]
+    {
         let part: String =
             samples.iter().filter(|sample| is_part(sample)).map(|sample| sample.text.as_str()).collect();
         let text = part.repeat(BYTES / part.len().max(1) + 1);
