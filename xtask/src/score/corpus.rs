@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::truth::{Class, Truth, parse_truth};
 use crate::run::{Outcome, root};
 
-/// Written before the rules, and five times after them by somebody who had not seen them; halves from when there were two.
+/// Written before the rules, and six times after them by somebody who had not seen them; halves from when there were two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Half {
     First,
@@ -17,10 +17,12 @@ pub(crate) enum Half {
     Fourth,
     Fifth,
     Sixth,
+    Seventh,
 }
 
 impl Half {
-    const ALL: [Self; 6] = [Self::First, Self::Second, Self::Third, Self::Fourth, Self::Fifth, Self::Sixth];
+    const ALL: [Self; 7] =
+        [Self::First, Self::Second, Self::Third, Self::Fourth, Self::Fifth, Self::Sixth, Self::Seventh];
 
     fn folder(self) -> &'static str {
         match self {
@@ -30,6 +32,7 @@ impl Half {
             Self::Fourth => "fourth",
             Self::Fifth => "fifth",
             Self::Sixth => "sixth",
+            Self::Seventh => "seventh",
         }
     }
 }
