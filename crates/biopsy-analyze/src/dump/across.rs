@@ -38,6 +38,8 @@ pub struct Across {
     pub silent: Vec<SilentPeer>,
     /// Children that wait until the process reads what they write.
     pub full_pipes: Vec<FullPipe>,
+    /// Threads that wait at a pipe or connection whose other end only their own process has.
+    pub own_ends: Vec<OwnEnd>,
 }
 
 impl Across {
@@ -47,6 +49,17 @@ impl Across {
         let steps = steps.filter(|step| step.pid == pid).map(|step| step.tid);
         steps.chain(self.silent.iter().flat_map(|peer| peer.waiters.iter().copied())).collect()
     }
+}
+
+/// A thread that waits, without a limit that could be seen, for what only its own process could send or take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnEnd {
+    /// Which.
+    pub tid: Tid,
+    /// At what.
+    pub object: PeerObject,
+    /// What it waits for: `data in the socket of descriptor 4`.
+    pub what: String,
 }
 
 /// A child that cannot write on: nobody but the process that was analysed could read what it writes.
@@ -159,6 +172,7 @@ pub(crate) fn join(
     }
     across.silent = graph.silent();
     across.full_pipes = graph.full_pipes();
+    across.own_ends = graph.own_ends();
     if across.circles.is_empty()
         && let Some((chain, returns)) = graph.chain()
     {
@@ -201,6 +215,29 @@ impl Graph<'_> {
             Some(FullPipe { pid: child.pid, process: child.name.clone(), what: wait.what.clone() })
         });
         full.collect()
+    }
+
+    /// Threads at pipes and connections that nobody else has the other end of, and where nothing lies that was sent.
+    fn own_ends(&self) -> Vec<OwnEnd> {
+        let Some(own) = self.look.process(self.own) else { return Vec::new() };
+        let waits = own.threads.iter().filter_map(|thread| {
+            let wait = self.peer_wait(thread, own)?;
+            let blocks = match wait.object {
+                PeerObject::PipeRoom | PeerObject::SocketRoom => true,
+                // read, readv, recvfrom, recvmsg
+                PeerObject::Socket | PeerObject::PipeData => {
+                    matches!(thread.call, Some(0 | 19 | 45 | 47))
+                }
+                _ => false,
+            };
+            let alone = wait.all_seen && !wait.timed && wait.unread == 0 && wait.helpers == [self.own];
+            (blocks && alone).then(|| OwnEnd {
+                tid: thread.tid,
+                object: wait.object,
+                what: wait.what.clone(),
+            })
+        });
+        waits.collect()
     }
 
     /// Who has not read what this process sent, and is waited for.

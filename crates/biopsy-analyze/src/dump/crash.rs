@@ -36,6 +36,8 @@ pub struct Crash {
     pub ended_by: Option<String>,
     /// `si_code`, and what it says.
     pub code: Option<(i32, Option<&'static str>)>,
+    /// Somebody wanted it to end, or told it something: what the thread did is where it was met.
+    pub from_outside: bool,
     /// The process that sent it, when it was sent.
     pub sender: Option<u32>,
     /// The address that was accessed, by the kernel or by the instruction.
@@ -147,7 +149,9 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     }
     let crashed = image.threads().iter().find_map(|thread| {
         let signal = thread.signal.as_ref()?;
-        signal::is_fatal(signal.number, signal.code).then_some((thread, signal))
+        // Debuggers stop at others that the program handles; biopsy holds a thread at one only where that ends the process.
+        let ends = || facts.kind.is_some() && signal::ending_meaning(signal.number).is_some();
+        (signal::is_fatal(signal.number, signal.code) || ends()).then_some((thread, signal))
     });
     let (thread, signal) = crashed?;
     let stack = stacks.of(thread.tid);
@@ -186,6 +190,7 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         meaning: signal::meaning(number),
         ended_by: handled.is_some().then(|| CrashKind::signal_name(signal.number)),
         code: code.map(|code| (code, signal::code_words(number, code))),
+        from_outside: signal::is_from_outside(number),
         sender: signal::sender(signal.info.as_deref(), code).filter(|pid| *pid != image.process().pid.0),
         address_kind,
         address: address.map(Avma),
@@ -234,6 +239,7 @@ fn foreign(
         },
         ended_by: None,
         code: None,
+        from_outside: false,
         sender: None,
         address_kind: address.map(|address| fault.classify(address, access)),
         address: address.map(Avma),

@@ -19,6 +19,7 @@ mod groups;
 mod handled;
 mod identity;
 mod instruction;
+mod interrupted;
 mod join;
 mod last_words;
 mod locks;
@@ -47,7 +48,7 @@ use biopsy_stacks::ahead::LockFamily;
 use biopsy_stacks::image::ImageStacks;
 
 pub(crate) use across::STOPPED;
-pub use across::{Across, FullPipe, SilentPeer, Step};
+pub use across::{Across, FullPipe, OwnEnd, SilentPeer, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
 pub(crate) use crash_reasons::{ALL_ASLEEP, OVERFLOWED, by_functions};
@@ -88,6 +89,8 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
             wait.family = None;
         }
     }
+    locks::find_makers(image, stacks, &mut waiting);
+    interrupted::find_owners(image, stacks, &mut waiting);
     let inferred = locks::infer(image, stacks, &mut waiting);
     let waits = WaitGraph::new(&threads);
     let orphaned = orphaned::find(image, &threads, &waits);

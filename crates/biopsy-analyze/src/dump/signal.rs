@@ -23,8 +23,41 @@ pub(super) fn meaning(number: i32) -> &'static str {
         24 => "the limit of CPU time",
         25 => "the limit of file size",
         31 => "a system call that is not allowed",
-        _ => "a signal",
+        other => ending_meaning(other).unwrap_or("a signal"),
     }
+}
+
+/// Signals that end a process without a core, where it has no function for them and does not ignore them. `None`: another one.
+///
+/// A dump has one of these on a thread because somebody held the process there, which is not always its end: who asks has to know that.
+pub(super) fn ending_meaning(number: i32) -> Option<&'static str> {
+    Some(match number {
+        1 => {
+            "its terminal or connection was closed, or it was told to read its settings again, and nothing handles that"
+        }
+        2 => "interrupted from outside",
+        9 => "killed from outside",
+        10 | 12 => "a signal for the program's own use arrived, and nothing handles it",
+        13 => {
+            "it wrote to a pipe or connection whose other end is closed (broken pipe), and nothing handles that"
+        }
+        14 => "a timer of its own has run out (`alarm`, `setitimer`), and nothing handles that",
+        15 => "it was asked to end, from outside",
+        16 => "a fault of a coprocessor",
+        26 => "a timer of its own CPU time has run out (`setitimer`), and nothing handles that",
+        27 => "a timer of a profiler has run out, and nothing handles that",
+        29 => "a descriptor became ready (`O_ASYNC`), and nothing handles that",
+        30 => "the power is about to fail",
+        34..=64 => {
+            "a real-time signal arrived (of a timer, a queue, or the program's own use), and nothing handles it"
+        }
+        _ => return None,
+    })
+}
+
+/// Whoever sends it means to end the process, or to tell it something: what its threads do is not the reason.
+pub(super) fn is_from_outside(number: i32) -> bool {
+    matches!(number, 1 | 2 | 9 | 15)
 }
 
 /// `si_code` in words; `None`: not one that says more.
@@ -97,6 +130,17 @@ mod tests {
             assert_eq!(is_fatal(5, code), is, "{code:?}");
         }
         assert!(fatal.iter().all(|&number| meaning(number) != "a signal"), "each fatal one has a meaning");
+    }
+
+    #[test]
+    fn signals_that_end_a_process_have_a_meaning_and_leave_no_core() {
+        let ending: Vec<i32> = (0..=64).filter(|&number| ending_meaning(number).is_some()).collect();
+        assert!(ending.iter().all(|&number| !is_fatal(number, Some(1))), "{ending:?}");
+        // SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH end nothing.
+        assert!([17, 18, 19, 20, 21, 22, 23, 28].iter().all(|number| !ending.contains(number)));
+        assert!(meaning(13).contains("broken pipe") && meaning(14).contains("timer"));
+        let outside: Vec<i32> = (0..=64).filter(|&number| is_from_outside(number)).collect();
+        assert_eq!(outside, [1, 2, 9, 15]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::facts::DumpFacts;
 use super::from_registers;
+use super::interrupted;
 use super::locks::{self, LockWait};
 use super::managed::threads::{self as managed_threads, ManagedThreadFacts};
 use super::movement::{Movement, stand};
@@ -37,6 +38,10 @@ pub struct DumpThread {
     pub managed: Option<ManagedThreadFacts>,
     /// Number of the signal it was stopped by or died of.
     pub signal: Option<i32>,
+    /// It waits at a word of memory that has not changed, without a limit: nobody has woken it yet.
+    pub asleep: bool,
+    /// A signal handler runs on it: the innermost function that it interrupted.
+    pub interrupted: Option<String>,
     /// It is in `exit_group(2)`: the status that it ends the process with.
     pub ends_with: Option<u8>,
     /// Index into [`DumpAnalysis::groups`](super::DumpAnalysis::groups).
@@ -94,8 +99,11 @@ pub(super) fn threads(
             .or_else(|| locks::find(image, &known, thread, stack, stacks, &state))
             .or_else(|| (state == ThreadState::Running).then(|| locks::find_spin(image, thread, stacks))?);
         let ends_with = thread.registers.as_ref().filter(|_| ends_process(&state));
+        let asleep =
+            lock.as_ref().is_some_and(|lock| !lock.timed) && locks::is_unchanged(image, &known, thread);
         DumpThread {
             tid: thread.tid,
+            asleep,
             ends_with: ends_with.map(|registers| registers.rdi as u8),
             named: name.is_some(),
             name: name.unwrap_or_else(|| format!("thread {}", thread.tid)),
@@ -106,6 +114,7 @@ pub(super) fn threads(
             stand: stand(stack),
             movement: None,
             managed,
+            interrupted: stack.and_then(|stack| interrupted::function(stacks, stack)),
             signal: thread.signal.as_ref().map(|signal| signal.number),
             group: 0,
         }

@@ -251,7 +251,7 @@ fn wants(kind: LockKind) -> &'static str {
         LockKind::Monitor => "wants its monitor",
         LockKind::SystemLock => "wants its lock",
         LockKind::Pulse => "waits for its pulse",
-        LockKind::Initialization => "waits for what it makes",
+        LockKind::Initialization | LockKind::Once => "waits for what it makes",
         LockKind::Interpreter => "wants to run",
         LockKind::RwLockRead => "wants to read",
         LockKind::RwLockWrite => "wants to write",

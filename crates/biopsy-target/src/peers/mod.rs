@@ -26,6 +26,9 @@ use waits::Waits;
 
 /// Processes that are followed at most.
 const PROCESSES: usize = 64;
+/// Children of the process itself that are followed though no thread waits for one in a call that says so: runtimes are told of the end of a
+/// child by a signal, and wait for that at a word of memory (.NET, Node, Python's event loop).
+const CHILDREN: usize = 16;
 
 /// Looks at a process, and at those it waits for.
 #[must_use]
@@ -65,6 +68,10 @@ fn look_with(root: &ProcRoot, waits: &mut Waits<'_>, pid: Pid) -> PeerLook {
             }
         }
         found.processes.push(process);
+        if found.processes.len() == 1 {
+            let children = waits::children(&dir).into_iter().take(CHILDREN);
+            open.extend(children.filter(|child| met.insert(*child)));
+        }
     }
     found.hidden = waits.hidden();
     found

@@ -252,12 +252,7 @@ impl<'a> Waits<'a> {
     }
 
     fn child(&mut self, dir: &ProcessDir, wanted: i32) -> Option<PeerWait> {
-        let mut children = Vec::new();
-        for tid in dir.tids(THREADS).ok()? {
-            let list = dir.read(&format!("task/{tid}/children"), 64 << 10).unwrap_or_default();
-            let text = String::from_utf8_lossy(&list).into_owned();
-            children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid));
-        }
+        let children = children(dir);
         let one = u32::try_from(wanted).ok().filter(|wanted| *wanted > 0).map(Pid);
         let (what, helpers) = match one {
             Some(child) => (format!("the end of child process {child}"), vec![child]),
@@ -368,6 +363,17 @@ impl<'a> Waits<'a> {
             missed: false,
         })
     }
+}
+
+/// All children of a process, of whichever of its threads.
+pub(super) fn children(dir: &ProcessDir) -> Vec<Pid> {
+    let mut children = Vec::new();
+    for tid in dir.tids(THREADS).unwrap_or_default() {
+        let list = dir.read(&format!("task/{tid}/children"), 64 << 10).unwrap_or_default();
+        let text = String::from_utf8_lossy(&list).into_owned();
+        children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid));
+    }
+    children
 }
 
 /// A glibc semaphore for processes, as who waits at it leaves it: value, waiters, 128.

@@ -75,6 +75,8 @@ pub enum LockKind {
     Pulse,
     /// That a variable that a function keeps is made at its first use: one thread makes it, others wait.
     Initialization,
+    /// That something is done that is done once (`Once`, `OnceLock`, `pthread_once`, `std::call_once`): one thread does it, others wait.
+    Once,
     /// The lock of an interpreter: whoever has it runs, alone.
     Interpreter,
 }
@@ -97,6 +99,7 @@ impl LockKind {
             Self::SystemLock => "a `System.Threading.Lock`",
             Self::Pulse => "a pulse of a monitor",
             Self::Initialization => "the initialization of a static variable",
+            Self::Once => "what is done once",
             Self::Interpreter => "the lock of the interpreter",
         }
     }
@@ -112,6 +115,7 @@ impl LockKind {
             | Self::Monitor
             | Self::SystemLock
             | Self::Initialization
+            | Self::Once
             | Self::Interpreter => true,
             Self::Join | Self::Condition | Self::Semaphore | Self::Barrier | Self::Futex | Self::Pulse => {
                 false

@@ -16,6 +16,7 @@ mod holders;
 mod lock;
 mod musl;
 mod named;
+mod once;
 mod parking_lot;
 mod rust;
 mod spin;
@@ -33,6 +34,7 @@ pub use lock::{Holder, LockKind, LockOwner, LockWait};
 pub use stuck::{Nobody, StuckWait};
 
 pub(super) use holders::infer;
+pub(super) use once::find_makers;
 pub(super) use spin::find as find_spin;
 pub(super) use tids::Tids;
 
@@ -61,6 +63,7 @@ pub(super) fn find(
         glibc::semaphore,
         glibc::barrier,
         guard::initialization,
+        once::once,
         rust::condition,
         rust::mutex,
         rust::rwlock,
@@ -72,6 +75,11 @@ pub(super) fn find(
         let kind = named.unwrap_or(LockKind::Futex);
         wait.lock(0, kind, LockOwner::NotKnown, String::new())
     }))
+}
+
+/// It waits for a word to change, and the word has not.
+pub(super) fn is_unchanged(image: &dyn Image, tids: &Tids, thread: &Thread) -> bool {
+    FutexWait::of(image, tids, thread, None).is_some_and(|wait| wait.is_unchanged())
 }
 
 /// A word that is 0 and waited for to be something else: what it is only the code tells that changes it. So far a futex. libstdc++ 12

@@ -28,6 +28,10 @@ const NAMES: &[(&str, LockKind)] = &[
     ("sem_timedwait", LockKind::Semaphore),
     ("sem_clockwait", LockKind::Semaphore),
     ("cxa_guard_acquire", LockKind::Initialization),
+    ("pthread_once", LockKind::Once),
+    ("std::sys::sync::once::futex::Once::call", LockKind::Once),
+    ("std::sys::sync::once::futex::Once::wait", LockKind::Once),
+    ("std::sys_common::once::futex::Once::call", LockKind::Once),
     ("std::sys::sync::condvar::futex::Condvar", LockKind::Condition),
     ("std::sys::sync::mutex::futex::Mutex", LockKind::Mutex),
     ("std::sys::sync::rwlock::futex::RwLock::read", LockKind::RwLockRead),
@@ -39,11 +43,11 @@ const NAMES: &[(&str, LockKind)] = &[
 /// What the innermost functions with a name say.
 pub(super) fn named(stacks: &ImageStacks, stack: &ThreadStack) -> Option<LockKind> {
     let frames = stack.frames.iter().take(INNER).filter_map(|frame| stacks.place(frame.place));
-    let mut names = frames
-        .flat_map(|place| &place.functions)
-        .map(|function| function.name.trim_start_matches(['_', '<']));
-    names.find_map(|name| {
-        let known = NAMES.iter().find(|(known, _)| name.starts_with(known))?;
-        Some(known.1)
-    })
+    frames.flat_map(|place| &place.functions).find_map(|function| by_name(&function.name))
+}
+
+/// What a function with this name waits for.
+pub(super) fn by_name(name: &str) -> Option<LockKind> {
+    let name = name.trim_start_matches(['_', '<']);
+    NAMES.iter().find(|(known, _)| name.starts_with(known)).map(|(_, kind)| *kind)
 }

@@ -13,7 +13,13 @@ const NAMED: usize = 12;
 
 pub(crate) fn circle(analysis: &DumpAnalysis) -> Option<Finding> {
     let across = analysis.across.as_ref()?;
-    let circles = across.circles.iter().zip(&across.confidence);
+    // A process that has both ends of a connection is told by `own_ends`: two of its threads, not two processes.
+    let inside = |circle: &[Step], sure: Confidence| {
+        let pids: BTreeSet<_> = circle.iter().map(|step| step.pid).collect();
+        sure == Confidence::Possible && pids.len() == 1
+    };
+    let circles =
+        across.circles.iter().zip(&across.confidence).filter(|(circle, sure)| !inside(circle, **sure));
     let (circle, sure) = circles.max_by_key(|(_, sure)| **sure)?;
     let sure = *sure;
     if sure == Confidence::Possible {

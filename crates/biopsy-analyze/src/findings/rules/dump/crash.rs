@@ -17,7 +17,8 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let title = format!("The process died of {}{place}: {}", crash.signal_name, what(crash));
     Some(Finding {
         id: id(crash),
-        severity: Severity::Critical,
+        // Nothing is wrong with a process that somebody ended.
+        severity: if crash.from_outside { Severity::Warning } else { Severity::Critical },
         impact: 1.0,
         title,
         explanation: explanation(crash),
@@ -88,10 +89,15 @@ fn what(crash: &Crash) -> String {
             }
         }
         (Some(AddressKind::Accessible | AddressKind::NotReported) | None, _) => match &crash.code {
-            Some((_, Some(words))) if crash.signal != 6 => (*words).to_owned(),
+            Some((_, Some(words))) if crash.signal != 6 && !is_quiet(crash) => (*words).to_owned(),
             _ => crash.meaning.to_owned(),
         },
     }
+}
+
+/// A signal that leaves no core: what it means says more than how it was sent.
+fn is_quiet(crash: &Crash) -> bool {
+    !matches!(crash.signal, 0 | 3..=8 | 11 | 24 | 25 | 31)
 }
 
 /// SIGILL, SIGTRAP, SIGABRT.
@@ -138,9 +144,36 @@ fn explanation(crash: &Crash) -> String {
              which."
         }
         None if crash.signal == 0 => "The exception ended the process.",
-        None => "The signal ended the process.",
+        None => by_signal(crash.signal),
     }
     .to_owned()
+}
+
+fn by_signal(number: i32) -> &'static str {
+    match number {
+        13 => {
+            "Who reads from the other end has closed it, or has ended. Unless a program ignores SIGPIPE, or asks for an error instead \
+             (`MSG_NOSIGNAL`), the next write ends it, without a core and without a word."
+        }
+        14 | 26 | 27 => {
+            "A timer that the process itself has set ran out, and by default its signal ends the process: the function for it was not \
+             set, or not yet, or a program that was started inherited the timer."
+        }
+        24 => "It used more CPU time than `RLIMIT_CPU` (`ulimit -t`, `LimitCPU=`) allows.",
+        25 => {
+            "A file would have become larger than `RLIMIT_FSIZE` (`ulimit -f`, `LimitFSIZE=`) allows. The write where it happened is in the \
+             stack."
+        }
+        31 => {
+            "A filter of system calls (seccomp: of a container, a sandbox, `SystemCallFilter=`) does not allow the call that the thread is in."
+        }
+        1 | 2 | 9 | 15 => {
+            "Nothing went wrong in the process itself: another one ended it. A service manager or a container runtime asks by SIGTERM and \
+             kills after a while; the kernel kills by SIGKILL where memory is at its limit (`dmesg`, `memory.events` of its cgroup); \
+             `timeout` and health checks do either. The stacks say what it did meanwhile."
+        }
+        _ => "The signal ended the process: no function for it was set, and it is not ignored.",
+    }
 }
 
 fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
@@ -185,7 +218,7 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
         list.push(fact(text, None));
     }
     if let Some(pid) = crash.sender {
-        list.push(fact(format!("sent by process {pid}"), None));
+        list.push(fact(format!("sent by process {pid}{}", sender_name(analysis, pid)), None));
     }
     if let (Some(address), Some(kind)) = (crash.address, &crash.address_kind) {
         let shown = if kind.may_be_shown() { format!("{address:#x} ") } else { String::new() };
@@ -219,8 +252,33 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
     list
 }
 
+/// ` (its parent)`, where that is known.
+fn sender_name(analysis: &DumpAnalysis, pid: u32) -> &'static str {
+    match analysis.identity.parent {
+        Some(parent) if parent.0 == pid => ", its parent",
+        _ => "",
+    }
+}
+
 fn next(crash: &Crash) -> Vec<String> {
     match crash.address_kind {
+        None if crash.signal == 13 => steps(&[
+            "Ignore SIGPIPE (`signal(SIGPIPE, SIG_IGN)`), or send with `MSG_NOSIGNAL`, and handle EPIPE where it writes",
+            "Look at the other end: why did it close the connection before everything was written?",
+        ]),
+        None if crash.from_outside => steps(&[
+            "Look who ended it: the log of the service manager or container runtime, `dmesg`, `journalctl -k`, limits of memory and time",
+            "Handle SIGTERM if it needs time to end in order",
+        ]),
+        None if matches!(crash.signal, 24 | 25) => {
+            steps(&["Raise the limit (`ulimit -a`, `/proc/PID/limits`), or find out why so much is used"])
+        }
+        None if crash.signal == 31 => {
+            steps(&["Allow this system call in the filter, or find out which library began to use it"])
+        }
+        None if is_quiet(crash) => steps(&[
+            "Set a function for the signal, or ignore it, before anything can send it; look who does",
+        ]),
         Some(AddressKind::StackOverflow { .. }) => steps(&[
             "See which functions repeat in the stack of the thread",
             "Look for input that nests without a limit",

@@ -21,7 +21,15 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         other => format!("Deadlock, {}", other.words()),
     };
     let title = match (analysis.waits.cycles.len(), first.as_slice()) {
-        (1, [one]) => format!("{begin}: {} waits for a lock that it holds itself", label(analysis, *one)),
+        (1, [one]) => format!(
+            "{begin}: {} waits{} for a lock that it holds itself",
+            label(analysis, *one),
+            if analysis.thread(*one).is_some_and(|one| one.interrupted.is_some()) {
+                " in a signal handler"
+            } else {
+                ""
+            }
+        ),
         (1, [one, other]) => {
             format!("{begin}: {} and {} wait for each other", label(analysis, *one), label(analysis, *other))
         }
@@ -38,6 +46,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
             }
         }
     }
+    evidence.extend(all.iter().filter_map(|tid| handler(analysis, *tid)).take(NAMED));
     if members > NAMED {
         evidence.push(fact(format!("and {} more in circles", threads(members - NAMED)), None));
     }
@@ -95,9 +104,23 @@ fn edge(analysis: &DumpAnalysis, waiter: Tid, holder: Tid) -> Option<Evidence> {
     Some(at(Reference::Thread(waiter), format!("{} waits for {what}{place}", label(analysis, waiter))))
 }
 
+/// A member that a signal handler interrupted: what it had then, it has still.
+fn handler(analysis: &DumpAnalysis, tid: Tid) -> Option<Evidence> {
+    let function = analysis.thread(tid)?.interrupted.as_ref()?;
+    let text = format!("a signal handler runs on {}: it interrupted `{function}`", label(analysis, tid));
+    Some(at(Reference::Thread(tid), text))
+}
+
 fn advice(analysis: &DumpAnalysis, cycle: &[Tid]) -> &'static str {
     let mut locks = cycle.iter().filter_map(|tid| analysis.thread(*tid)?.lock.as_ref());
     let alone = cycle.len() == 1;
+    if cycle.iter().any(|tid| analysis.thread(*tid).is_some_and(|thread| thread.interrupted.is_some())) {
+        return "Take no lock in a signal handler, and call nothing that takes one (`malloc`, `printf`, `localtime`: see signal-safety(7)); note \
+                that it came (a flag, `write` to a pipe, `signalfd`) and do the work outside";
+    }
+    if locks.clone().any(|lock| matches!(lock.kind, LockKind::Once | LockKind::Initialization)) {
+        return "Let what is made once not ask, directly or through others, for what is still being made: make the one before the other";
+    }
     if alone && locks.clone().any(|lock| matches!(lock.kind, LockKind::RwLockRead | LockKind::RwLockWrite)) {
         "Let go of the read lock before the write lock is taken, and do not read-lock twice: a writer may come in between"
     } else if alone {

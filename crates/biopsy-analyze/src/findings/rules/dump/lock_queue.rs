@@ -1,9 +1,9 @@
 //! Many wait for one that is not stuck itself.
 
-use crate::dump::{DumpAnalysis, LockKind, LockQueue, WaitGraph};
+use crate::dump::{DumpAnalysis, LockKind, LockQueue, WaitGraph, WaitKind};
 use crate::findings::dump::{NAMED, at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Finding, FindingId, Reference, Value};
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::words::threads;
 use biopsy_model::{Confidence, Tid};
 use rustc_hash::FxHashSet;
@@ -31,7 +31,8 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         }
     }
     let (owner, waiting) = roots.into_iter().max_by_key(|(_, waiting)| *waiting)?;
-    let severity = grade(waiting, WAITING)?;
+    let severity =
+        grade(waiting, WAITING).or_else(|| held_in_wait(analysis, owner).then_some(Severity::Info))?;
     let behind = WaitGraph::behind(&waiters, &[owner]);
     let holds = |queue: &&LockQueue| queue.holders.iter().any(|holder| holder.thread == owner);
     let queue = analysis.waits.queues.iter().find(holds)?;
@@ -49,10 +50,11 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     Some(Finding {
         id: FindingId::LockQueue,
         severity,
-        impact: share(analysis, waiting),
+        // Of one: before what all threads do.
+        impact: if severity == Severity::Info { 0.56 } else { share(analysis, waiting) },
         title: format!(
-            "{} wait for {}, which{sure} holds {}{}",
-            threads(waiting),
+            "{} for {}, which{sure} holds {}{}",
+            if waiting == 1 { "1 thread waits".to_owned() } else { format!("{} wait", threads(waiting)) },
             label(analysis, owner),
             held(queue.kind),
             in_functions(analysis, &[owner])
@@ -67,6 +69,13 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         ],
         next_steps: steps(&["Take a second dump, or a trace, to see whether it stays so", "Do less while the lock is held"]),
     })
+}
+
+/// Who has the lock waits, without a limit, for something outside: one that waits behind it is told, too.
+fn held_in_wait(analysis: &DumpAnalysis, owner: Tid) -> bool {
+    let outside =
+        [WaitKind::Input, WaitKind::Output, WaitKind::Child, WaitKind::Signal, WaitKind::KernelObject];
+    analysis.thread(owner).and_then(|thread| thread.state.wait()).is_some_and(|wait| outside.contains(&wait))
 }
 
 /// The places of threads, the most frequent first.

@@ -8,6 +8,8 @@ use crate::findings::finding::{Finding, FindingId, Severity, Value};
 
 /// Behind one lock: two at a moment are chance.
 const BEHIND_LOCK: usize = 5;
+/// Behind one that waits itself, without a limit, for something outside or for another goroutine.
+const BEHIND_WAIT: usize = 2;
 /// Senders that nobody takes from: a program that means to wait so has few.
 const SENDERS: usize = 100;
 /// Receivers are healthy in hundreds (workers, connections); where there are so many, somebody forgets them.
@@ -95,9 +97,11 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     Some(Finding {
         id: FindingId::StrandsWait,
         severity,
-        impact: share,
+        // One alone: before what all threads do.
+        impact: if severity == Severity::Info { 0.56 } else { share },
         title: match pool {
             Some((function, what, _)) => format!("{count} {word}s wait for {what} (`{function}`){place}"),
+            None if count == 1 => format!("1 {word} waits for {}{place}", wait.kind.words()),
             None => format!("{count} {word}s wait for {}{place}", wait.kind.words()),
         },
         explanation: explanation.to_owned(),
@@ -117,6 +121,11 @@ fn severity(runtime: &StrandRuntime, group: &StrandGroup) -> Option<Severity> {
         WaitKind::ChannelReceive | WaitKind::Select if count >= AT_POOL && pool(first).is_some() => {
             Some(Severity::Notice)
         }
+        WaitKind::Mutex | WaitKind::ReadLock | WaitKind::WriteLock
+            if count < BEHIND_LOCK && is_held_in_wait(runtime, first) =>
+        {
+            Some(if count >= BEHIND_WAIT { Severity::Notice } else { Severity::Info })
+        }
         WaitKind::ChannelSend if count >= SENDERS => Some(Severity::Warning),
         WaitKind::ChannelReceive | WaitKind::Select if count >= RECEIVERS => Some(Severity::Notice),
         WaitKind::Mutex | WaitKind::ReadLock | WaitKind::WriteLock
@@ -126,6 +135,14 @@ fn severity(runtime: &StrandRuntime, group: &StrandGroup) -> Option<Severity> {
         }
         _ => None,
     }
+}
+
+/// By one that is known and waits itself, without a limit.
+fn is_held_in_wait(runtime: &StrandRuntime, strand: &Strand) -> bool {
+    let waits = |holder: &Strand| holder.wait.as_ref().is_some_and(|wait| !wait.ends_by_itself);
+    strand.tid.is_none()
+        && runtime.owners(strand).any(|(holder, _)| waits(holder))
+        && is_held(runtime, strand)
 }
 
 /// The pool that a strand waits for.

@@ -19,6 +19,10 @@ const IMPACT: f64 = 0.15;
 const ATOMICS_WAIT: &str = "Atomics.wait";
 /// What a thread waits for that has started a program.
 const END_OF_CHILD: &str = "the end of a process";
+/// What a thread of Java waits for that writes to a `PipedOutputStream`: again and again for a second.
+const ROOM_IN_PIPE: &str = "room in a pipe of streams (`PipedOutputStream`)";
+/// Functions that wait with a limit in a loop, until what they want is there.
+const IN_LOOPS: &[&str] = &["java.io.PipedInputStream.awaitSpace"];
 /// Frames above the program's that are looked at for what is waited for.
 const INNER: usize = 48;
 
@@ -45,6 +49,10 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("std::__tree_barrier<", Answer("a barrier")),
     ("std::__atomic_wait_address<std::__barrier_phase_t", Answer("a barrier")),
     ("pthread_barrier_wait", Answer("a barrier")),
+    // Go
+    ("io.(*pipe).write", Answer("somebody who reads from an `io.Pipe`")),
+    ("io.(*pipe).read", Work("data of an `io.Pipe`")),
+    ("net/http.(*persistConn).roundTrip", Answer("the answer of an HTTP server")),
     // Rust
     ("std::sync::barrier::Barrier", Answer("a barrier")),
     ("std::sync::mpsc::SyncSender<", Answer("room in a channel")),
@@ -80,6 +88,8 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("java.util.concurrent.FutureTask.", Answer("a future")),
     ("java.util.concurrent.CompletableFuture.", Answer("a future")),
     ("java.util.concurrent.Semaphore.", Answer("a semaphore")),
+    ("java.util.concurrent.locks.StampedLock.", Answer("a `StampedLock`")),
+    ("java.io.PipedInputStream.awaitSpace", Answer(ROOM_IN_PIPE)),
     ("java.util.concurrent.ArrayBlockingQueue.put", Answer("room in a queue")),
     ("java.util.concurrent.LinkedBlockingQueue.put", Answer("room in a queue")),
     ("java.util.concurrent.LinkedBlockingDeque.put", Answer("room in a queue")),
@@ -298,7 +308,14 @@ pub(super) fn by_name(name: &str) -> Option<Awaits> {
 
 /// A strand of another language.
 fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, groups: &mut Groups) {
-    let Some(wait) = strand.wait.as_ref().filter(|wait| !wait.ends_by_itself) else { return };
+    let in_loop = || {
+        strand
+            .frames
+            .iter()
+            .take(INNER)
+            .any(|frame| IN_LOOPS.iter().any(|name| frame.function.starts_with(name)))
+    };
+    let Some(wait) = strand.wait.as_ref().filter(|wait| !wait.ends_by_itself || in_loop()) else { return };
     // Who would end it, where that one stands still itself: the end of the chain is in the evidence.
     let stands = stuck_owner(runtime, strand);
     let known = (runtime.owners(strand).next().is_some() && stands.is_none())
@@ -321,7 +338,10 @@ fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, 
         (RuntimeKind::Go, WaitKind::WaitGroup) => "a wait group",
         (RuntimeKind::Go, WaitKind::ChannelSend) => "somebody who takes from a channel",
         (RuntimeKind::Go, WaitKind::Condition) => "a condition",
-        (RuntimeKind::Go, _) => return,
+        (RuntimeKind::Go, _) => match by_name() {
+            Some(Answer(words)) => words,
+            _ => return,
+        },
         _ if stops_loop => "`Atomics.notify`, and its event loop stands still meanwhile",
         // Queues, sockets and clocks are awaited in the library.
         (_, WaitKind::Future) if strand.kind == StrandKind::Task && runtime.stands_in_program(strand) => {

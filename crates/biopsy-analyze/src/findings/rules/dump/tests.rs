@@ -49,7 +49,7 @@ fn waits(wait: WaitKind) -> ThreadState {
     ThreadState::InSystemCall { number: None, name: "a call".to_owned(), wait, words: "waits".to_owned() }
 }
 
-fn frame(function: &str, managed: bool) -> FrameRow {
+pub(super) fn frame(function: &str, managed: bool) -> FrameRow {
     FrameRow {
         function: Some(function.to_owned()),
         inlined: false,
@@ -67,7 +67,7 @@ fn frame(function: &str, managed: bool) -> FrameRow {
 }
 
 /// Threads `members` in one place, so many frames deep.
-fn group(members: std::ops::Range<usize>, depth: usize) -> StackGroup {
+pub(super) fn group(members: std::ops::Range<usize>, depth: usize) -> StackGroup {
     StackGroup {
         members: members.collect(),
         frames: vec![frame("Shop.Orders.List", true)],
@@ -296,6 +296,7 @@ fn crash(signal: i32, address_kind: Option<AddressKind>, access: Option<Access>)
         meaning: "a signal",
         ended_by: None,
         code: None,
+        from_outside: false,
         sender: None,
         address: address_kind.as_ref().map(|_| Avma(0x10)),
         address_kind,

@@ -149,6 +149,8 @@ fn awaited_in(call: u32) -> Option<&'static str> {
             Some("the other end of what it opens (a FIFO, or a file system that does not answer)")
         }
         42 => Some("its connection to be accepted (`connect`)"),
+        // msgsnd, mq_timedsend
+        69 | 242 => Some("room in a message queue"),
         _ => None,
     }
 }
