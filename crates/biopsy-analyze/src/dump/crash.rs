@@ -36,6 +36,8 @@ pub struct Crash {
     pub ended_by: Option<String>,
     /// `si_code`, and what it says.
     pub code: Option<(i32, Option<&'static str>)>,
+    /// Number of the system call that a filter did not allow.
+    pub filtered: Option<u32>,
     /// Somebody wanted it to end, or told it something: what the thread did is where it was met.
     pub from_outside: bool,
     /// The process that sent it, when it was sent.
@@ -147,7 +149,11 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     {
         return foreign(image, stacks, facts, reported);
     }
-    let crashed = image.threads().iter().find_map(|thread| {
+    let filtered = image.threads().iter().find(|thread| {
+        let number = thread.signal.as_ref().map_or(0, |signal| signal.number);
+        signal::is_filtered(number, thread.registers.as_ref())
+    });
+    let crashed = filtered.into_iter().chain(image.threads()).find_map(|thread| {
         let signal = thread.signal.as_ref()?;
         // Debuggers stop at others that the program handles; biopsy holds a thread at one only where that ends the process.
         let ends = || facts.kind.is_some() && signal::ending_meaning(signal.number).is_some();
@@ -190,6 +196,14 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         meaning: signal::meaning(number),
         ended_by: handled.is_some().then(|| CrashKind::signal_name(signal.number)),
         code: code.map(|code| (code, signal::code_words(number, code))),
+        filtered: thread.registers.as_ref().filter(|_| number == 31).and_then(|registers| {
+            // Where a handler may have it, the call is over and its number is in `siginfo_t`.
+            let told = signal
+                .info
+                .as_ref()
+                .and_then(|info| Some(u32::from_le_bytes(*info.get(24..28)?.first_chunk()?)));
+            u32::try_from(registers.orig_rax).ok().or(told.filter(|_| code == Some(1)))
+        }),
         from_outside: signal::is_from_outside(number),
         sender: signal::sender(signal.info.as_deref(), code).filter(|pid| *pid != image.process().pid.0),
         address_kind,
@@ -239,6 +253,7 @@ fn foreign(
         },
         ended_by: None,
         code: None,
+        filtered: None,
         from_outside: false,
         sender: None,
         address_kind: address.map(|address| fault.classify(address, access)),

@@ -10,6 +10,16 @@ pub(super) fn is_fatal(number: i32, code: Option<i32>) -> bool {
     }
 }
 
+/// The result that the kernel puts into a system call before a filter has decided on it (-ENOSYS): of a thread that the filter killed for it
+/// nothing else is left there, while others were woken from what they waited for.
+const NOT_DECIDED: u64 = 0_u64.wrapping_sub(38);
+
+/// A filter of system calls killed the process in this thread: all its threads have the signal.
+pub(super) fn is_filtered(number: i32, registers: Option<&biopsy_image::GeneralRegisters>) -> bool {
+    number == 31
+        && registers.is_some_and(|registers| registers.rax == NOT_DECIDED && registers.orig_rax != u64::MAX)
+}
+
 /// What the signal means.
 pub(super) fn meaning(number: i32) -> &'static str {
     match number {
@@ -20,8 +30,8 @@ pub(super) fn meaning(number: i32) -> &'static str {
         7 => "memory that could not be delivered",
         8 => "an arithmetic error",
         11 => "memory that must not be accessed that way",
-        24 => "the limit of CPU time",
-        25 => "the limit of file size",
+        24 => "it has used up its limit of CPU time (`RLIMIT_CPU`)",
+        25 => "a file would become larger than its limit (`RLIMIT_FSIZE`)",
         31 => "a system call that is not allowed",
         other => ending_meaning(other).unwrap_or("a signal"),
     }

@@ -89,6 +89,12 @@ fn what(crash: &Crash) -> String {
             }
         }
         (Some(AddressKind::Accessible | AddressKind::NotReported) | None, _) => match &crash.code {
+            _ if crash.filtered.is_some() => {
+                let call = crash.filtered.and_then(|number| crate::syscalls::name("x86_64", number));
+                let call =
+                    call.map_or("a system call".to_owned(), |name| format!("the system call `{name}`"));
+                format!("{call} is not allowed by a filter (seccomp)")
+            }
             Some((_, Some(words))) if crash.signal != 6 && !is_quiet(crash) => (*words).to_owned(),
             _ => crash.meaning.to_owned(),
         },
@@ -97,7 +103,7 @@ fn what(crash: &Crash) -> String {
 
 /// A signal that leaves no core: what it means says more than how it was sent.
 fn is_quiet(crash: &Crash) -> bool {
-    !matches!(crash.signal, 0 | 3..=8 | 11 | 24 | 25 | 31)
+    !matches!(crash.signal, 0 | 3..=8 | 11 | 31)
 }
 
 /// SIGILL, SIGTRAP, SIGABRT.

@@ -296,6 +296,7 @@ fn crash(signal: i32, address_kind: Option<AddressKind>, access: Option<Access>)
         meaning: "a signal",
         ended_by: None,
         code: None,
+        filtered: None,
         from_outside: false,
         sender: None,
         address: address_kind.as_ref().map(|_| Avma(0x10)),
