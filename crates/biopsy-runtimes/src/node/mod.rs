@@ -11,6 +11,7 @@
 
 mod asyncs;
 mod frames;
+mod inlined;
 mod isolate;
 mod objects;
 mod positions;

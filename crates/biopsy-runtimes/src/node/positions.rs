@@ -26,22 +26,27 @@ impl Objects<'_> {
         let table = Some(slot).filter(is_table).and_then(|slot| self.word(bytecode, slot))?;
         let length = usize::try_from(small(self.word(table, layout.array_length)?)?).ok()?.min(TABLE);
         let bytes = self.memory.bytes((table - 1).checked_add(layout.array_data)?, length);
-        let mut rest = bytes.as_slice();
-        // Before the first instruction is the entry of the function.
-        let (mut code, mut position, mut found) = (-1i64, 0i64, None);
-        while let Some((steps, by)) = number(&mut rest).zip(number(&mut rest)) {
-            code = code.checked_add(if steps < 0 { -(steps + 1) } else { steps })?;
-            position = position.checked_add(by)?;
-            if code > i64::from(offset) {
-                break;
-            }
-            found = Some(position);
-        }
         // The lowest bit says that it is a place outside of a script; then an inlined function's number, and the place plus 1.
-        let found = u64::try_from(found?).ok()?;
+        let found = u64::try_from(position_before(&bytes, offset)?).ok()?;
         let place = (found >> 1) & 0x3fff_ffff;
         if found & 1 != 0 { None } else { u32::try_from(place).ok()?.checked_sub(1) }
     }
+}
+
+/// The last position of a table that belongs to an instruction at `offset` or before it.
+pub(super) fn position_before(table: &[u8], offset: u32) -> Option<i64> {
+    let mut rest = table;
+    // Before the first instruction is the entry of the function.
+    let (mut code, mut position, mut found) = (-1i64, 0i64, None);
+    while let Some((steps, by)) = number(&mut rest).zip(number(&mut rest)) {
+        code = code.checked_add(if steps < 0 { -(steps + 1) } else { steps })?;
+        position = position.checked_add(by)?;
+        if code > i64::from(offset) {
+            break;
+        }
+        found = Some(position);
+    }
+    found
 }
 
 /// The next number of a table.

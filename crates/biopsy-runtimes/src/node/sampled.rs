@@ -120,16 +120,39 @@ impl SampledNode {
         let memory = Memory::new(image, None, CACHED);
         let objects = Objects::new(&memory, limits, self.layout.clone());
         let function = objects.shared_function(shared)?;
-        Some(StrandFrame {
-            function: if function.name.is_empty() && function.script.is_some() {
-                "(anonymous)".into()
-            } else {
-                function.name.clone()
-            },
-            file: function.script_name.clone(),
-            line: line(&objects, &function, frame),
-            ..StrandFrame::default()
-        })
+        let line = line(&objects, &function, frame);
+        Some(named(&function, line))
+    }
+
+    /// Calls of functions that were put into the one of a frame, innermost first: at the call around `address` in its compiled code.
+    #[must_use]
+    pub fn inlined(
+        &self,
+        image: &dyn Image,
+        limits: &Limits,
+        frame: ScriptFrame,
+        address: u64,
+    ) -> Vec<StrandFrame> {
+        let memory = Memory::new(image, None, CACHED);
+        let objects = Objects::new(&memory, limits, self.layout.clone());
+        let calls = objects.inlined_at(frame.function, address);
+        let calls = calls.into_iter().filter_map(|call| {
+            let function = objects.shared_function(call.shared)?;
+            let line = function.script.zip(call.position);
+            let line = line.and_then(|(script, position)| objects.line(script, position));
+            Some(named(&function, line)).filter(|call| !call.function.is_empty())
+        });
+        calls.collect()
+    }
+}
+
+fn named(function: &Function, line: Option<u32>) -> StrandFrame {
+    let is_anonymous = function.name.is_empty() && function.script.is_some();
+    StrandFrame {
+        function: if is_anonymous { "(anonymous)".into() } else { function.name.clone() },
+        file: function.script_name.clone(),
+        line,
+        ..StrandFrame::default()
     }
 }
 

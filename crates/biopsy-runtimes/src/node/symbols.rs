@@ -5,6 +5,7 @@
 
 use biopsy_elf::{Dynamic, MappedElf};
 
+use super::inlined::CodeLayout;
 use crate::Memory;
 
 /// Program headers of an executable; real ones have about a dozen.
@@ -21,18 +22,18 @@ pub(super) struct Symbols<'a> {
 
 impl Symbols<'_> {
     /// The value of `v8dbg_` and this name.
-    fn number(&self, name: &str) -> Option<i32> {
+    pub(super) fn number(&self, name: &str) -> Option<i32> {
         let (address, _) = self.elf.symbol(self.dynamic, format!("v8dbg_{name}").as_bytes())?;
         self.memory.i32(address)
     }
 
     /// Offset of a field, under the first name that is there.
-    fn field(&self, names: &[&str]) -> Option<u64> {
+    pub(super) fn field(&self, names: &[&str]) -> Option<u64> {
         let found = names.iter().find_map(|name| self.number(&format!("class_{name}")))?;
         (0..OFFSET).contains(&found).then_some(found.unsigned_abs().into())
     }
 
-    fn kind(&self, name: &str) -> Option<u16> {
+    pub(super) fn kind(&self, name: &str) -> Option<u16> {
         u16::try_from(self.number(name)?).ok()
     }
 }
@@ -62,6 +63,8 @@ pub(super) struct Layout {
     pub(super) places_first: bool,
     pub(super) array_length: u64,
     pub(super) array_data: u64,
+    /// Compiled code; `None` in versions in which it is not known.
+    pub(super) code: Option<CodeLayout>,
     pub(super) strings: Strings,
     pub(super) types: Types,
     pub(super) frames: Frames,
@@ -176,6 +179,7 @@ impl Layout {
             places_first: trusted.is_some(),
             array_length: field(&["FixedArrayBase__length__SMI"])?,
             array_data: field(&["FixedArray__data__uintptr_t"])?,
+            code: version(symbols).and_then(|v8| CodeLayout::of(symbols, v8)),
             strings: Strings {
                 first_other: kind("FirstNonstringType")?,
                 representation: kind("StringRepresentationMask")?,

@@ -40,6 +40,9 @@ pub(crate) struct Node {
     functions: FxHashMap<u64, Option<u64>>,
     functions_since: u64,
     shared: FxHashMap<u64, Shared>,
+    /// By function and place in its compiled code.
+    inlined: FxHashMap<(Option<u64>, u64), Vec<Frame>>,
+    inlined_since: u64,
     named: Named,
     limits: Limits,
 }
@@ -53,6 +56,8 @@ impl Node {
             functions: FxHashMap::default(),
             functions_since: 0,
             shared: FxHashMap::default(),
+            inlined: FxHashMap::default(),
+            inlined_since: 0,
             named: Named::new(pid, "[javascript]"),
             limits: Limits::default(),
         }
@@ -84,6 +89,10 @@ impl Node {
                 let words = if matches { REGULAR_EXPRESSION } else { COMPILED };
                 call = Some(self.named.words(words, timeline)?);
             }
+            // Of the innermost one V8 does not keep where in its code what was put into it is.
+            if let Some(place) = place.filter(|_| number > 0 && call.is_some()) {
+                frames.extend(self.inlined(place, frame.lookup.0, now, timeline)?);
+            }
             frames.push(call.unwrap_or(native));
         }
         Ok(())
@@ -113,6 +122,32 @@ impl Node {
             }
             shared.calls.insert(key, found);
         }
+        Ok(found)
+    }
+
+    /// Calls of functions that the compiler put into this one, innermost first.
+    fn inlined(
+        &mut self,
+        place: ScriptFrame,
+        address: u64,
+        now: u64,
+        timeline: &mut Timeline<'_>,
+    ) -> io::Result<Vec<Frame>> {
+        if now >= self.inlined_since + CHECK_AFTER || self.inlined.len() >= KEPT {
+            self.inlined.clear();
+            self.inlined_since = now;
+        }
+        let key = (self.shared_of(place.function, now), address);
+        if let Some(known) = self.inlined.get(&key) {
+            return Ok(known.clone());
+        }
+        let image = self.memory.image(now);
+        let read = image.map(|image| self.node.inlined(image, &self.limits, place, address));
+        let mut found = Vec::new();
+        for call in read.unwrap_or_default() {
+            found.push(self.named.frame(&call, timeline)?);
+        }
+        self.inlined.insert(key, found.clone());
         Ok(found)
     }
 

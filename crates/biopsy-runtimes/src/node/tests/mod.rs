@@ -1,5 +1,6 @@
 //! Objects and frames of V8 made by hand, with what they should say beside them.
 
+mod inlined;
 mod scopes;
 mod stacks;
 mod texts;
