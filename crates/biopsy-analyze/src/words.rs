@@ -84,6 +84,9 @@ pub(crate) fn shorten(name: &str) -> String {
     {
         return format!("{} ({mark})", shorten(method));
     }
+    if let Some(name) = in_brackets(name) {
+        return name;
+    }
     let mut out = String::new();
     let mut depth = 0usize;
     let mut before = ':';
@@ -122,6 +125,16 @@ pub(crate) fn shorten(name: &str) -> String {
         return format!("…{end}");
     }
     if out.is_empty() { name.chars().take(LONGEST).collect() } else { out.to_owned() }
+}
+
+/// What Python, or Java, calls what has no name of its own, or is inside of a function: these brackets are part of the name. `store.<locals>.one`
+/// is `store.one`.
+fn in_brackets(name: &str) -> Option<String> {
+    const LAST: [&str; 6] = ["<dictcomp>", "<genexpr>", "<lambda>", "<listcomp>", "<module>", "<setcomp>"];
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let last_of_java = matches!(last, "<init>" | "<clinit>") && last != name;
+    (last_of_java || name.contains(".<locals>.") || LAST.contains(&last) && last != name)
+        .then(|| name.replace(".<locals>", ""))
 }
 
 /// What follows is the operator's own: `operator<`, `operator<<`.
@@ -163,6 +176,10 @@ mod tests {
         assert_eq!(shorten("compute"), "compute");
         assert_eq!(shorten("Shop.Feed<T>.GetAsync (async)"), "Shop.Feed.GetAsync (async)");
         assert_eq!(shorten("operator<(A, B)"), "operator<");
+        assert_eq!(shorten("store.<locals>.one"), "store.one");
+        assert_eq!(shorten("Wish.__init__.<locals>.<listcomp>"), "Wish.__init__.<listcomp>");
+        assert_eq!(shorten("<module>"), "<module>");
+        assert_eq!(shorten("shop.Draft$Line.<init>"), "shop.Draft$Line.<init>");
         assert_eq!(shorten(&"x".repeat(200)).chars().count(), 80);
         assert_eq!(shorten("("), "(");
     }

@@ -6,6 +6,7 @@ use crate::findings::finding::{Evidence, Reference, Value};
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::runtimes::{RuntimePlace, RuntimeSummary, find_counter};
 use crate::trace::flame::FlameKind;
+use crate::trace::function::FunctionHandle;
 use crate::words::{bytes, number, percent};
 use biopsy_model::Tid;
 use biopsy_model::runtime_trace::CollectionReason;
@@ -112,28 +113,33 @@ pub(super) fn by_collections(heard: &Heard<'_>) -> Option<Top> {
     })
 }
 
-/// Where starts of collections have no stacks, they have threads at least: what the thread that sets off most of them runs.
+/// Where starts of collections have no stacks, they have threads at least: what the threads run that set off most of them. Several threads
+/// of a pool run one function.
 pub(super) fn by_thread(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Top> {
     let mut threads: FxHashMap<Tid, u64> = FxHashMap::default();
     let items = &heard.trace.collections.items;
     for tid in items.iter().filter_map(|item| item.tid) {
         *threads.entry(tid).or_default() += 1;
     }
-    let (tid, count) = threads.into_iter().max_by_key(|(tid, count)| (*count, std::cmp::Reverse(*tid)))?;
-    if count < COLLECTIONS {
-        return None;
-    }
-    let tree = &scene.analysis.flames.threads.iter().find(|thread| thread.tid == tid)?.flames.cpu;
-    let least = tree.total().as_secs_f64() / 2.0;
-    // A callee comes after its caller: the last one that holds half of the time is the deepest.
-    let function = tree.nodes.iter().rev().find_map(|node| match node.kind {
-        FlameKind::Function(function) if node.total.as_secs_f64() >= least => {
-            scene.row(function).filter(|row| is_worth_naming(row)).map(|_| function)
+    // Of each function: collections, threads, and the one that set off most.
+    let mut functions: FxHashMap<FunctionHandle, (u64, u64, Tid, u64)> = FxHashMap::default();
+    for (tid, count) in threads {
+        let Some(function) = runs(scene, tid) else { continue };
+        let sum = functions.entry(function).or_insert((0, 0, tid, 0));
+        (sum.0, sum.1) = (sum.0 + count, sum.1 + 1);
+        if (count, std::cmp::Reverse(tid)) > (sum.3, std::cmp::Reverse(sum.2)) {
+            (sum.2, sum.3) = (tid, count);
         }
-        _ => None,
-    })?;
+    }
+    let most = functions.into_iter().max_by_key(|(function, sum)| (sum.0, std::cmp::Reverse(*function)));
+    let (function, (count, several, tid, _)) = most.filter(|(_, sum)| sum.0 >= COLLECTIONS)?;
     let share = count as f64 / items.len().max(1) as f64;
     let name = scene.function_name(Some(function))?;
+    let who = match several {
+        1 => format!("{}, which spends", scene.thread_name(tid)),
+        _ => format!("{several} threads ({} most), which spend", scene.thread_name(tid)),
+    };
+    let own = if several == 1 { "its" } else { "their" };
     Some(Top {
         place: format!(" in {name}"),
         own: true,
@@ -142,12 +148,24 @@ pub(super) fn by_thread(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Top> {
         evidence: at(
             Reference::Thread(tid),
             format!(
-                "{} of the collections were set off by {}, which spends its CPU time in {name} and what it calls",
-                percent(share),
-                scene.thread_name(tid)
+                "{} of the collections were set off by {who} {own} CPU time in {name} and what it calls",
+                percent(share)
             ),
             Some(Value::Share(share)),
         ),
+    })
+}
+
+/// The deepest function that has half of a thread's CPU time.
+fn runs(scene: &Scene<'_>, tid: Tid) -> Option<FunctionHandle> {
+    let tree = &scene.analysis.flames.threads.iter().find(|thread| thread.tid == tid)?.flames.cpu;
+    let least = tree.total().as_secs_f64() / 2.0;
+    // A callee comes after its caller: the last one that holds half of the time is the deepest.
+    tree.nodes.iter().rev().find_map(|node| match node.kind {
+        FlameKind::Function(function) if node.total.as_secs_f64() >= least => {
+            scene.row(function).filter(|row| is_worth_naming(row)).map(|_| function)
+        }
+        _ => None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::evidence::at;
 use super::finding::{Evidence, Reference, Value};
+use super::made_by::name_with_maker;
 use crate::analysis::Analysis;
 use crate::metrics::series::{self, Series};
 use crate::sockets::{Sides, sides};
@@ -334,7 +335,7 @@ pub(crate) fn touched_by(analysis: &Analysis) -> Option<(Evidence, Option<String
     };
     let is_in_kernel = |_, row: &FunctionRow| row.kind == FunctionKind::Kernel && is_fault(&row.name);
     let (function, share) = caller_in(analysis, &analysis.flames.all.cpu, is_in_kernel)?;
-    let name = format!("`{}`", shorten(&analysis.function(function)?.name));
+    let name = name_with_maker(analysis, &analysis.flames.all.cpu, function)?;
     let text = format!("{} of the CPU time in page faults is below {name}", percent(share));
     let evidence = at(Reference::Function(function), text, Some(Value::Share(share)));
     Some((evidence, Some(name).filter(|_| share >= 0.4)))

@@ -4,6 +4,7 @@ use crate::findings::called::{self, Called};
 use crate::findings::evidence::{at, fact};
 use crate::findings::finding::{Evidence, Reference, Severity, Value};
 use crate::findings::harm::harms;
+use crate::findings::made_by::name_with_maker;
 use crate::findings::scene::Scene;
 use crate::trace::cost_names::{Cost, WORDS};
 use crate::trace::function::FunctionHandle;
@@ -32,7 +33,9 @@ pub(super) struct Spent {
 impl Spent {
     /// ` in ...`, or nothing.
     pub(super) fn in_place(&self, scene: &Scene<'_>) -> String {
-        let Some(name) = scene.function_name(self.place) else { return String::new() };
+        let tree = &scene.analysis.flames.all.cpu;
+        let name = self.place.and_then(|place| name_with_maker(scene.analysis, tree, place));
+        let Some(name) = name else { return String::new() };
         let called =
             self.called(scene).map_or(String::new(), |called| format!(", which calls {}", called.name));
         format!(" below {name}{called}")

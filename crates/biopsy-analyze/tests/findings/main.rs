@@ -17,6 +17,7 @@ mod managed;
 mod memory;
 mod missing;
 mod numbers;
+mod own_places;
 mod piles;
 mod spent;
 mod strands;

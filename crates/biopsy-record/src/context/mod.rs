@@ -13,6 +13,7 @@
 //! | `cgroup-settings.txt` | limits and counters of its control groups and their parents |
 //! | `smaps.txt` | the same with what is in memory; only beside a dump, from the frozen copy |
 //! | `maps.txt`, `maps-summary.txt` | mappings; memory by file |
+//! | `jvm.txt` | what a Java virtual machine counts of its heap and its collections |
 //! | `descriptors.txt` | open files by kind, and each |
 //! | `sockets.txt` | connections by state and peer, and each |
 //! | `threads.txt` | threads by name and state, and each with what it waits in |
@@ -26,6 +27,7 @@ mod descriptors;
 mod environment;
 mod facts;
 mod host;
+mod jvm;
 mod maps;
 mod members;
 mod people;
@@ -103,6 +105,7 @@ pub fn collect(
         let sockets = descriptors::write(&mut members)?;
         sockets::write(&mut members, &sockets)?;
         maps::write(&mut members)?;
+        jvm::write(&mut members)?;
         if moment == Moment::Start {
             facts::write(&mut members)?;
             members.copy("mountinfo", "mountinfo.txt")?;

@@ -320,6 +320,10 @@ impl State {
         while !self.stop.load(Ordering::Relaxed) {
             let now = Instant::now();
             for pid in tree() {
+                // A look takes some milliseconds, and thousands of children that nobody waited for are a minute of them.
+                if self.stop.load(Ordering::Relaxed) {
+                    return;
+                }
                 if self.is_worth_a_look(pid, now) {
                     self.look(pid, None);
                 }

@@ -15,6 +15,9 @@ use super::symbols::Symbols;
 
 /// Bytes of a table.
 const TABLE: usize = 1 << 20;
+/// Bytes from the first one of what makes a call to its last one. V8's own calls (to allocate, to look whether it is to stop) have no
+/// position, and must not be given that of a call before them.
+const CALL: i64 = 32;
 /// How deep functions are put into each other at most; V8 stops long before.
 const DEEPEST: usize = 64;
 /// Bytes of one row of what was put in.
@@ -98,7 +101,11 @@ impl Objects<'_> {
             return None;
         }
         let positions = self.table(self.word(code, layout.positions)?)?;
-        let position = position_before(&positions, u32::try_from(offset).ok()?)?;
+        let offset = u32::try_from(offset).ok()?;
+        let (at, position) = position_before(&positions, offset)?;
+        if i64::from(offset) - at > CALL {
+            return None;
+        }
         let data = self.word(code, layout.deoptimization)?;
         let entry = |array: u64, number: u64| {
             let length = u64::try_from(small(self.word(array, self.layout.array_length)?)?).ok()?;

@@ -27,14 +27,14 @@ impl Objects<'_> {
         let length = usize::try_from(small(self.word(table, layout.array_length)?)?).ok()?.min(TABLE);
         let bytes = self.memory.bytes((table - 1).checked_add(layout.array_data)?, length);
         // The lowest bit says that it is a place outside of a script; then an inlined function's number, and the place plus 1.
-        let found = u64::try_from(position_before(&bytes, offset)?).ok()?;
+        let found = u64::try_from(position_before(&bytes, offset)?.1).ok()?;
         let place = (found >> 1) & 0x3fff_ffff;
         if found & 1 != 0 { None } else { u32::try_from(place).ok()?.checked_sub(1) }
     }
 }
 
-/// The last position of a table that belongs to an instruction at `offset` or before it.
-pub(super) fn position_before(table: &[u8], offset: u32) -> Option<i64> {
+/// The last position of a table that belongs to an instruction at `offset` or before it, behind where that is.
+pub(super) fn position_before(table: &[u8], offset: u32) -> Option<(i64, i64)> {
     let mut rest = table;
     // Before the first instruction is the entry of the function.
     let (mut code, mut position, mut found) = (-1i64, 0i64, None);
@@ -44,7 +44,7 @@ pub(super) fn position_before(table: &[u8], offset: u32) -> Option<i64> {
         if code > i64::from(offset) {
             break;
         }
-        found = Some(position);
+        found = Some((code, position));
     }
     found
 }

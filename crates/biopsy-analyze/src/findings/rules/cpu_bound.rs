@@ -26,11 +26,13 @@ const WANTS_ONE: f64 = 0.03;
 /// From this share of the CPU time in the scheduler on, switching is the finding.
 const SWITCHING: f64 = 0.3;
 /// The same of flushes to a disk, which the disk's finding tells.
-const FLUSHING: f64 = 0.3;
+const FLUSHING: f64 = 0.2;
 /// A thread that wants a CPU for so much more of the time than it gets one is held back.
 const HELD_BACK: f64 = 0.2;
 /// A fifth of all CPU time in one function's own code is what people call a hot function.
 const HOT: f64 = 0.2;
+/// Of a runtime's loop the program's part may be small; below this it is chance.
+const OWN: f64 = 0.05;
 /// A caller is named from this share of the function's time on.
 const CALLER: f64 = 0.3;
 /// All CPUs are in use, but for what the rest of the machine needs.
@@ -69,7 +71,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let lowered = switching || flushing || !harms || answering.is_some();
     let lowered = lowered || !scene.tells_threads;
     let severity = if lowered { severity.min(Severity::Notice) } else { severity };
-    let hot = hot_function(scene);
+    let hot = hot_function(scene).or_else(|| most_of_its_own(scene));
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
 
     let mut evidence = vec![fact(
@@ -277,6 +279,19 @@ fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
         ),
     ];
     Some(Hot { words: format!("the calls of {deepest_name} ({} of its CPU time)", percent(total)), evidence })
+}
+
+/// Where all that stands out is a runtime's: the function of the program that has most of the rest.
+fn most_of_its_own(scene: &Scene<'_>) -> Option<Hot> {
+    let (function, share) =
+        scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= OWN)?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!(
+        "no function stands out; of the functions of the program itself {name} has most, {} of the CPU time with what it calls",
+        percent(share)
+    );
+    let evidence = vec![at(Reference::Function(function), text, Some(Value::Share(share)))];
+    Some(Hot { words: format!("{name} and around it ({} of its CPU time)", percent(share)), evidence })
 }
 
 /// From the root downwards as long as one child holds at least `share` of all time.

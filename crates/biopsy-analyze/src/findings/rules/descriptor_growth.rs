@@ -2,8 +2,10 @@
 
 use crate::findings::evidence::{at, fact, metric, process_of_key, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+use crate::findings::made_by::name_with_maker;
 use crate::findings::scene::Scene;
-use crate::trace::function::FunctionKind;
+use crate::trace::function::{FunctionKind, FunctionRow};
+use crate::whose::Whose;
 use crate::words::{number, percent, seconds};
 use rustc_hash::FxHashMap;
 
@@ -63,6 +65,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             opener(scene, FILES).or_else(|| opener(scene, &any))
         }
     };
+    // Connections of clients are made behind the caller's back, by threads and tasks of the library.
+    let of_sockets = most.as_ref().is_some_and(|most| most.kind == Kind::Sockets || most.name == "socket");
+    // Of a connection with both ends here, who asks decides how long it lives.
+    let both_ends = most.as_ref().is_some_and(|most| most.kind == Kind::Others);
+    let asker = if of_sockets && (both_ends || opener.is_none()) { asks(scene) } else { None };
+    let opener = asker.or(opener);
     let likely = if opener.is_none() { worker(scene) } else { None };
     let by = match (&opener, &likely) {
         (Some((_, name)), _) => format!("; opened in {name}"),
@@ -265,6 +273,44 @@ fn accepter(scene: &Scene<'_>) -> Option<(Evidence, String)> {
     (share >= OPENER).then(|| (at(Reference::Function(function), text, Some(Value::Share(share))), name))
 }
 
+/// How names of functions begin by which libraries ask over connections of their own; those on the stack of who asks, for the rest of it runs
+/// elsewhere.
+const CLIENTS: &[&str] = &[
+    "net/http.(*Client).",
+    "net/rpc.Dial",
+    "database/sql.(*DB).",
+    "System.Net.Http.HttpClient.",
+    "System.Net.Http.HttpMessageInvoker.",
+    "System.Net.Http.SocketsHttpHandler.",
+    "System.Net.Sockets.TcpClient.",
+    "java.net.http.HttpClient",
+    "jdk.internal.net.http.",
+    "sun.net.www.protocol.http.",
+    "HTTPConnection.",
+    "create_connection",
+    "ClientRequest",
+];
+
+/// The function of the program that asks by a client of a library, by its CPU time in that, else by its waits.
+fn asks(scene: &Scene<'_>) -> Option<(Evidence, String)> {
+    let flames = &scene.analysis.flames.all;
+    let is_client = |row: &FunctionRow| {
+        row.whose != Whose::Program && CLIENTS.iter().any(|known| row.name.starts_with(known))
+    };
+    let found = |tree| scene.caller_of(tree, |_, row| is_client(row)).filter(|(_, share)| *share >= OPENER);
+    let (function, share, what) =
+        found(&flames.cpu)
+            .map(|(function, share)| (function, share, "CPU time"))
+            .or_else(|| found(&flames.waiting).map(|(function, share)| (function, share, "waiting")))?;
+    scene.row(function).filter(|row| row.whose == Whose::Program)?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!(
+        "{} of the {what} in clients of libraries is below {name}: the connections are theirs",
+        percent(share)
+    );
+    Some((at(Reference::Function(function), text, Some(Value::Share(share))), name))
+}
+
 /// Opening may take too little time to be seen: what the program does meanwhile is the next best that is known.
 fn worker(scene: &Scene<'_>) -> Option<(Evidence, String)> {
     let (function, share) =
@@ -288,7 +334,7 @@ fn opener(scene: &Scene<'_>, names: &[&str]) -> Option<(Evidence, String)> {
             }
         })
     })?;
-    let name = scene.function_name(Some(function))?;
+    let name = name_with_maker(scene.analysis, tree, function)?;
     let text = format!("{} of the CPU time in opening them is below {name}", percent(share));
     (share >= OPENER).then(|| (at(Reference::Function(function), text, Some(Value::Share(share))), name))
 }

@@ -3,6 +3,7 @@
 use crate::findings::evidence::{at, fact, grade, metric, steps, thread_of_key};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, ThreadWait};
+use crate::findings::spent::on;
 use crate::metrics::series::Series;
 use crate::trace::cost_names::Cost;
 use crate::trace::waits::WaitReason;
@@ -28,6 +29,9 @@ const FLUSHES: [&str; 6] = ["fsync", "fdatasync", "sync_file_range", "msync", "s
 const FLUSHES_A_SECOND: f64 = 50.0;
 /// CPU time of a flushing thread in the kernel, as share of the time: less, and waiting alone tells all.
 const FLUSH_CPU: f64 = 0.02;
+/// Share of the CPU time in flushes from which on they are what it does: most of the rest is then writing what is flushed. What that weighs.
+const FLUSH_COST: f64 = 0.2;
+const OF_COST: f64 = 0.5;
 /// What a disk says of itself is worth a line from here on.
 const WORTH_A_LINE: f64 = 0.05;
 
@@ -40,7 +44,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         None => [None, None],
     };
     // The worst; of equals the last, which says more.
-    found.into_iter().flatten().chain(by_flushes(scene)).max_by_key(|found| found.severity)
+    let found = found.into_iter().flatten().chain(by_flushes(scene)).max_by_key(|found| found.severity);
+    found.or_else(|| by_cost(scene))
 }
 
 /// A flush behind each record: the time in it is partly waiting, partly CPU time of the kernel that hands the pages to the disk.
@@ -103,6 +108,38 @@ fn by_flushes(scene: &Scene<'_>) -> Option<Finding> {
         percent(share)
     );
     Some(finding(severity, share, title, evidence))
+}
+
+/// Where the disk is so fast, or the CPU so short, that no wait for it stands out: what flushing costs.
+fn by_cost(scene: &Scene<'_>) -> Option<Finding> {
+    let spent = on(scene, &[(Cost::Flush, "flushing files to the disk")])?;
+    let place = spent.place.filter(|_| spent.share >= FLUSH_COST)?;
+    let rows = scene.analysis.threads.rows.iter();
+    let rate = rows.map(|row| {
+        let kept = (row.ready.as_secs_f64() / scene.seconds).min(0.9);
+        row.voluntary as f64 / scene.seconds / (1.0 - kept)
+    });
+    let rate = rate.fold(0.0, f64::max);
+    if rate < FLUSHES_A_SECOND {
+        return None;
+    }
+    let name = scene.function_name(Some(place))?;
+    let mut evidence = spent.evidence;
+    evidence.push(fact(
+        format!(
+            "a thread of it goes to sleep {} times in each second that it is not kept from the CPU, so most likely it flushes behind each \
+             small write",
+            number(rate)
+        ),
+        Some(Value::PerSecond(rate)),
+    ));
+    evidence.extend(disks(scene));
+    let title = format!(
+        "Disk-bound in {name}: {} of the CPU time of {} is flushing to the disk, again and again",
+        percent(spent.share),
+        scene.name
+    );
+    Some(finding(Severity::Notice, OF_COST, title, evidence))
 }
 
 fn by_trace(scene: &Scene<'_>, waits: &[ThreadWait], worst: ThreadWait) -> Option<Finding> {

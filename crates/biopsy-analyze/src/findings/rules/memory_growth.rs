@@ -3,13 +3,14 @@
 use crate::findings::evidence::{at, fact, metric, process_of_key, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::harm::harms;
+use crate::findings::jvm_heap;
 use crate::findings::scene::{Scene, touched_by};
 use crate::managed_names::is_runtime_thread;
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
 use crate::trace::cost_names::Cost;
-use crate::trace::function::FunctionHandle;
-use crate::words::{bytes, percent, seconds};
+use crate::trace::function::{FunctionHandle, FunctionRow};
+use crate::words::{bytes, number, percent, seconds};
 use biopsy_model::Tid;
 use biopsy_model::process::RuntimeKind;
 use std::collections::BTreeMap;
@@ -31,6 +32,17 @@ const MUCH: f64 = 0.15;
 const ALLOCATES: f64 = 0.05;
 /// The growth is outside of a managed heap that grew by less than this share of it.
 const OUTSIDE: f64 = 0.25;
+/// How names of functions begin that take memory beside the heap of a virtual machine.
+const OUTSIDE_OF_HEAP: &[&str] = &[
+    "java.nio.DirectByteBuffer",
+    "java.nio.Bits",
+    "java.nio.ByteBuffer.allocateDirect",
+    "jdk.internal.misc.Unsafe.allocateMemory",
+    "jdk.internal.misc.Unsafe.setMemory",
+    "Unsafe_AllocateMemory",
+    "java.util.zip.Inflater",
+    "java.util.zip.Deflater",
+];
 /// Share of the time that a job computes.
 const WORKS: f64 = 0.6;
 
@@ -141,7 +153,26 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if rests {
         evidence.push(fact("it did not rise any more in the last part of the recording", None));
     }
-    let uncollected = is_uncollected(scene, trend);
+    // A virtual machine that says what outlives its collections is believed.
+    let jvm = (scene.runtime_of_key(&trend.key) == RuntimeKind::Jvm)
+        .then(|| jvm_heap::of(scene, trend.key.split(' ').next().unwrap_or_default()))
+        .flatten();
+    let room = jvm.filter(|jvm| jvm.collections >= 1.0 && jvm.grown() < grown * OUTSIDE);
+    // Of memory outside of its heap the virtual machine says nothing.
+    let room = room.filter(|_| toucher.is_none() || !is_outside(scene));
+    if let Some(jvm) = jvm {
+        evidence.push(fact(
+            format!(
+                "the virtual machine collected {} meanwhile, and what outlives collections went from {} to {}{}",
+                times(jvm.collections),
+                bytes(jvm.kept[0]),
+                bytes(jvm.kept[1]),
+                if room.is_some() { ": the heap takes the room it was given, and what fills it is garbage" } else { "" }
+            ),
+            Some(Value::Bytes(jvm.grown())),
+        ));
+    }
+    let uncollected = jvm.map_or_else(|| is_uncollected(scene, trend), |jvm| jvm.collections < 1.0);
     if uncollected {
         evidence.push(fact(
             "none of its threads that collect garbage ran meanwhile: until they do a heap only fills the room it gave itself, and which of it is \
@@ -164,12 +195,13 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::MemoryGrowth,
-        severity: match (soon, fills || small || works || of_files || uncollected || rests) {
+        severity: match (soon, fills || small || works || of_files || uncollected || rests || room.is_some()) {
             (_, true) => Severity::Notice,
             (true, false) => Severity::Critical,
             (false, false) => Severity::Warning,
         },
-        impact: share.clamp(0.05, 1.0),
+        // Behind whatever else is said.
+        impact: if room.is_some() { 0.01 } else { share.clamp(0.05, 1.0) },
         title: format!(
             "Memory grows steadily: {} → {} in {} ({} a minute){}{}",
             bytes(trend.first),
@@ -221,6 +253,17 @@ fn runs_most(scene: &Scene<'_>, trend: &Trend) -> Option<(FunctionHandle, String
     let (function, (_, tid, _)) =
         sums.into_iter().filter(|(_, sum)| sum.0 > 0.0).max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
     Some((function, scene.function_name(Some(function))?, scene.thread_name(tid)))
+}
+
+fn times(count: f64) -> String {
+    if count < 1.5 { "once".to_owned() } else { format!("{} times", number(count)) }
+}
+
+/// Most of its pages are touched by what allocates outside of the heap: direct buffers, native code.
+fn is_outside(scene: &Scene<'_>) -> bool {
+    let tree = &scene.analysis.flames.all.cpu;
+    let is_one = |_, row: &FunctionRow| OUTSIDE_OF_HEAP.iter().any(|known| row.name.starts_with(known));
+    scene.caller_of(tree, is_one).is_some()
 }
 
 fn next_steps(trend: &Trend, managed: bool, native: bool) -> Vec<String> {

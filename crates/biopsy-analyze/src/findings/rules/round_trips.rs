@@ -5,9 +5,14 @@ use crate::findings::evidence::{at, fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::findings::spent::on;
+use crate::sockets::Sides;
 use crate::trace::cost_names::Cost;
+use crate::trace::flame::FlameKind;
 use crate::trace::function::FunctionHandle;
+use crate::trace::waits::WaitReason;
 use crate::words::{number, percent, seconds};
+use biopsy_model::{Nanos, Pid};
+use std::collections::BTreeSet;
 
 /// Share of the time that a thread waits for answers.
 const SHARE: f64 = 0.4;
@@ -62,7 +67,15 @@ fn by_sockets(scene: &Scene<'_>) -> Option<Finding> {
     let switches: u64 = rows.iter().map(|row| row.voluntary).sum();
     let rate = switches as f64 / scene.seconds;
     let row = scene.facts.costs.iter().find(|row| row.cost == Cost::Sockets)?;
-    let (caller, time) = row.callers.first()?;
+    // A store that is recorded too answers as often as it is asked.
+    let asking = asking_callers(scene);
+    let known = |(function, _): &&(FunctionHandle, Nanos)| asking.is_empty() || asking.contains(function);
+    let (caller, time) = row.callers.iter().find(known)?;
+    // Whose waits are seen is judged by these.
+    let waits = scene.thread_waits(|reason| matches!(reason, WaitReason::Peer | WaitReason::Descriptor));
+    if waits.iter().any(|wait| wait.function == Some(*caller)) {
+        return None;
+    }
     if scene.busy() >= BUSY || rate < SWITCHES || time.as_secs_f64() < row.time.as_secs_f64() * CALLER {
         return None;
     }
@@ -74,6 +87,21 @@ fn by_sockets(scene: &Scene<'_>) -> Option<Finding> {
     let peers = asks.peers();
     let peer = peers.first().copied().filter(|_| peers.len() == 1);
     Some(finding(scene, Some(*caller), rate, 0.5, peer, evidence))
+}
+
+/// Functions of the program that run in processes that ask others, where others of the recorded ones only answer.
+fn asking_callers(scene: &Scene<'_>) -> BTreeSet<FunctionHandle> {
+    let only_answers = |pid: Pid| scene.sides.get(&pid).is_some_and(Sides::only_answers);
+    let threads = &scene.analysis.flames.threads;
+    if !threads.iter().any(|thread| only_answers(thread.pid)) {
+        return BTreeSet::new();
+    }
+    let trees = threads.iter().filter(|thread| !only_answers(thread.pid)).map(|thread| &thread.flames.cpu);
+    let functions = trees.flat_map(|tree| &tree.nodes).filter_map(|node| match node.kind {
+        FlameKind::Function(function) => Some(function),
+        _ => None,
+    });
+    functions.collect()
 }
 
 fn finding(

@@ -45,7 +45,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let waiter = waits.iter().find(|wait| scene.thread(wait.tid).is_some_and(|row| row.pid == *parent));
     let held = waiter.map_or(0.0, |wait| wait.share);
     let started = on(scene, &[(Cost::Processes, "starting and ending processes")]);
-    let function = place(waiter, started.as_ref().and_then(|spent| spent.place));
+    let function = place(waiter, count, started.as_ref().and_then(|spent| spent.place));
     let place = scene.function_name(function);
     let what = lives.names.iter().max_by_key(|(name, count)| (**count, std::cmp::Reverse(*name)));
     let what = what.map_or(String::new(), |(name, _)| format!(" (`{name}`)"));
@@ -83,12 +83,17 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
-/// Where who starts them waits for them says more than where the kernel copies.
+/// Where who starts them waits for them says more than where the kernel copies; a wait at a pipe may be for anything.
 fn place(
     waiter: Option<&ThreadWait>,
+    count: usize,
     started: Option<crate::trace::function::FunctionHandle>,
 ) -> Option<crate::trace::function::FunctionHandle> {
-    waiter.and_then(|wait| wait.function).or(started)
+    let of_child = waiter.filter(|wait| wait.reason == WaitReason::Child);
+    of_child
+        .and_then(|wait| wait.function)
+        .or(started)
+        .or(waiter.filter(|wait| wait.count as usize * 2 >= count).and_then(|wait| wait.function))
 }
 
 fn waits_for(scene: &Scene<'_>, wait: &ThreadWait) -> Evidence {

@@ -12,6 +12,8 @@ const FULL: f64 = 0.85;
 const WAITING: [f64; 3] = [3.0, 1.5, 0.8];
 /// Share of the waits for locks and conditions that it ends: less, and others are in the way too.
 const ENDED: f64 = 0.5;
+/// Share of its CPU time from which on a function is what it does.
+const OWN: f64 = 0.2;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let row = scene.analysis.threads.rows.first()?;
@@ -44,6 +46,17 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ),
         fact(format!("on average {mean:.1} threads wait for it"), Some(Value::Count(mean))),
     ];
+    // A library's function is what the program's one calls.
+    let own = scene.analysis.flames.threads.iter().find(|thread| thread.tid == row.tid);
+    let own = own.and_then(|thread| scene.program_of(&thread.flames.cpu)).filter(|(_, share)| *share >= OWN);
+    let own = own.and_then(|(function, share)| Some((function, share, scene.function_name(Some(function))?)));
+    if let Some((function, share, name)) = &own {
+        let text = format!(
+            "{} of its CPU time is in {name} and what it calls of libraries and the kernel",
+            percent(*share)
+        );
+        evidence.push(at(Reference::Function(*function), text, Some(Value::Share(*share))));
+    }
     let place = row.top_function.and_then(|function| scene.function_name(Some(function)));
     if let (Some(function), Some(place)) = (row.top_function, &place) {
         evidence.push(at(
@@ -52,7 +65,14 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Share(row.top_share)),
         ));
     }
-    let place = place.map_or(String::new(), |place| format!(" (mostly in {place})"));
+    let place = match (own, place) {
+        (Some((_, _, own)), Some(place)) if own != place && row.top_share >= OWN => {
+            format!(" (mostly in {own} → {place})")
+        }
+        (Some((_, _, own)), _) => format!(" (mostly in {own})"),
+        (None, Some(place)) => format!(" (mostly in {place})"),
+        (None, None) => String::new(),
+    };
     Some(Finding {
         id: FindingId::SingleThreadBottleneck,
         severity,

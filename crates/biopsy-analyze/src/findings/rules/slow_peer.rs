@@ -20,6 +20,10 @@ const SLOW: f64 = 0.005;
 /// TCP segments sent again a second: a network that loses some.
 const RETRANSMITS: f64 = 1.0;
 
+/// Seconds of a wait for an acknowledgement that is delayed (`TCP_DELACK_MIN`), with what it takes to be woken; and how many of them are no
+/// chance.
+const DELAYED: std::ops::Range<f64> = 0.039..0.05;
+const MANY: u64 = 40;
 /// How much less is said where the peer is in the recording.
 const INSIDE: f64 = 0.4;
 
@@ -27,7 +31,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let askers = askers(scene);
     let long =
         |asker: &&Asker<'_>| asker.wait.share >= SHARE && asker.wait.count >= WAITS && asker.mean >= SLOW;
-    let mut slow: Vec<&Asker<'_>> = askers.iter().filter(long).collect();
+    let mut slow: Vec<&Asker<'_>> =
+        askers.iter().filter(long).filter(|asker| !is_talk(&askers, asker)).collect();
     // Whom a thread of the recording answers waits for that thread, or is the one that answers and waits for its questions: those who
     // wait for somebody else come first.
     if slow.iter().any(|asker| asker.answered_by.is_none()) {
@@ -69,6 +74,16 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             format!("{} of the recorded processes ends most of these waits: {does}", scene.thread_name(*tid));
         evidence.push(at(Reference::Thread(*tid), text, None));
     }
+    let delayed = if is_delayed(asker) {
+        evidence.push(fact(
+            "40 ms are what the kernel waits before it acknowledges what it received: whoever sends a message in several small writes waits for \
+             that with the second one (Nagle's algorithm), unless the connection has `TCP_NODELAY` or the message is written at once",
+            None,
+        ));
+        ", some 40 ms each: most likely small writes that wait for a delayed acknowledgement"
+    } else {
+        ""
+    };
     if let Some(peer) = asker.peer {
         evidence.push(fact(format!("its process is connected to {peer}"), None));
     }
@@ -93,12 +108,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         impact: if inside.is_some() { worst.share * INSIDE } else { worst.share },
         title: match &inside {
             Some((tid, does)) => format!(
-                "Waiting{in_place} for {}, which is recorded too: {} of the time in `{call}`; {does}",
+                "Waiting{in_place} for {}, which is recorded too: {} of the time in `{call}`{delayed}; {does}",
                 scene.thread_name(*tid),
                 percent(worst.share)
             ),
             None => format!(
-                "Waiting for a slow peer{in_place}: {} of the time in `{call}`{}",
+                "Waiting for a slow peer{in_place}: {} of the time in `{call}`{}{delayed}",
                 percent(worst.share),
                 asker.peer.map_or(String::new(), |peer| format!(", connected to {peer}"))
             ),
@@ -113,6 +128,21 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             "See how often it asks: fewer, larger requests or several at a time help against latency",
         ]),
     })
+}
+
+/// Each wait is as long as the kernel waits before it acknowledges by itself: 40 ms is no time that anything else takes again and again.
+fn is_delayed(asker: &Asker<'_>) -> bool {
+    DELAYED.contains(&asker.mean) && asker.wait.count >= MANY
+}
+
+/// Two recorded threads that wait for each other, most of the time both: one asks as seldom as it likes, and neither is slow.
+fn is_talk(askers: &[Asker<'_>], asker: &Asker<'_>) -> bool {
+    let Some(other) = asker.answered_by else { return false };
+    if is_delayed(asker) {
+        return false;
+    }
+    let back = askers.iter().find(|one| one.wait.tid == other);
+    back.is_some_and(|back| back.answered_by == Some(asker.wait.tid) && back.wait.share >= SHARE)
 }
 
 /// What a thread does most of the time.

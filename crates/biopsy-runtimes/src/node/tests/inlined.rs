@@ -82,7 +82,8 @@ fn what_was_put_in_is_told_innermost_first() {
     let (heap, function, [pass, keep]) = made(13, [0, 1]);
     let wanted = [Inlined { shared: keep, position: Some(7) }, Inlined { shared: pass, position: Some(5) }];
     assert_eq!(read(&heap, function, 30), wanted);
-    assert_eq!(read(&heap, function, 99), wanted, "up to the next call");
+    assert_eq!(read(&heap, function, 50), wanted, "inside of the call");
+    assert_eq!(read(&heap, function, 99), [], "a call of V8 itself, far behind it");
     assert_eq!(read(&heap, function, 10), [], "a call of its own");
     assert_eq!(read(&heap, function, 5), [], "before the first call");
     assert_eq!(read(&heap, function, SIZE), [], "other code");

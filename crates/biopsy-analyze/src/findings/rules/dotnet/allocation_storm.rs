@@ -2,23 +2,31 @@
 
 use crate::findings::allocating::{rate, top_or_thread};
 use crate::findings::dotnet::{at_least, code, heard, of_process, pace, table};
-use crate::findings::evidence::{at, steps};
+use crate::findings::evidence::{at, fact, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
-use crate::words::{bytes, number};
+use crate::words::{bytes, number, percent};
 
 /// One function of the application that makes this share of all bytes is what a person would name.
 const SHARE: f64 = 0.4;
 /// Bytes a second that a core can just about allocate and throw away beside real work.
 const CRITICAL: f64 = 400e6;
 const WARNING: f64 = 100e6;
+/// Share of the time that all threads stand still, from which on that is what users notice.
+const PAUSES: f64 = 0.1;
+/// Of the CPU time that it wants: where it gets less, what it would do is a guess.
+const LEAST_SHARE: f64 = 0.1;
 
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let summary = heard.summary;
     let per_second = rate(&heard);
     let top = top_or_thread(scene, &heard).filter(|top| top.own && top.share >= SHARE)?;
-    if per_second < WARNING {
+    // What others keep from the CPU allocates less than it would; that it is this which takes the time, pauses must say.
+    let gets = scene.cores.zip(scene.wanted_cores()).map_or(1.0, |(gets, wants)| gets / wants.max(1e-9));
+    let would = per_second / gets.clamp(LEAST_SHARE, 1.0);
+    let pauses = summary.collections.pause_share >= PAUSES;
+    if per_second < WARNING && !(pauses && would >= WARNING) {
         return None;
     }
     let collections = summary.rate(summary.collections.total);
@@ -32,6 +40,16 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Bytes(per_second)),
         ),
     ];
+    if per_second < WARNING {
+        evidence.push(fact(
+            format!(
+                "it gets {} of the CPU time that it wants: with all of it, it would be some {} a second",
+                percent(gets),
+                bytes(would)
+            ),
+            Some(Value::Bytes(would)),
+        ));
+    }
     if summary.collections.total > 0 {
         evidence.push(pace(summary));
     }

@@ -11,6 +11,8 @@ use crate::words::{bytes, number, percent};
 const SHARE: [f64; 3] = [0.25, 0.1, 0.05];
 /// A request that falls into a pause of half a second is a slow one.
 const LONGEST: f64 = 0.5;
+/// One function of the application that allocates this share is what a person would name.
+const MOST: f64 = 0.4;
 
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene)
@@ -52,20 +54,23 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Bytes(last as f64)),
         ));
     }
-    evidence.extend(allocating::top(&heard).map(|top| top.evidence));
+    let top = allocating::top_or_thread(scene, &heard);
+    let place = top.as_ref().filter(|top| top.own && top.share >= MOST);
+    let place = place.map_or(String::new(), |top| format!(", most of it for what is allocated{}", top.place));
+    evidence.extend(top.map(|top| top.evidence));
     Some(Finding {
         id: FindingId::GcPauses,
         severity,
         impact: collections.pause_share,
         title: if by_share >= by_length {
             format!(
-                "Garbage collection stops all threads {}{} of the time{}",
+                "Garbage collection stops all threads {}{} of the time{place}{}",
                 at_least(&heard, "collections"),
                 percent(collections.pause_share),
                 of_process(scene, summary)
             )
         } else {
-            format!("Garbage collection stopped all threads for {} at once{}", time(longest), of_process(scene, summary))
+            format!("Garbage collection stopped all threads for {} at once{place}{}", time(longest), of_process(scene, summary))
         },
         explanation: "While threads stand still no request is answered. Frequent pauses come from much allocation, long ones from \
                       much that survives (generation 2, large objects), from pinned objects, or from a machine too busy to run \

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 
 /// Threads behind the one: two at a moment are chance, five hardly.
 const WAITING: [usize; 3] = [usize::MAX, 5, 2];
+/// What workers at rest weigh.
+const OF_TURNS: f64 = 0.05;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let stuck = analysis.waits.stuck();
@@ -47,17 +49,23 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         .map_or(String::new(), |site| format!("; it took it in `{site}`, or in what that called"));
     let does = analysis.thread(owner).map(|thread| thread.words()).unwrap_or_default();
     let inside = place(analysis, owner).map_or(String::new(), |place| format!(", in {place}"));
+    let turns = take_turns(analysis, owner, &behind);
     Some(Finding {
         id: FindingId::LockQueue,
-        severity,
+        severity: if turns { severity.min(Severity::Notice) } else { severity },
         // Of one: before what all threads do.
-        impact: if severity == Severity::Info { 0.56 } else { share(analysis, waiting) },
+        impact: match severity {
+            _ if turns => OF_TURNS,
+            Severity::Info => 0.56,
+            _ => share(analysis, waiting),
+        },
         title: format!(
-            "{} for {}, which{sure} holds {}{}",
+            "{} for {}, which{sure} holds {}{}{}",
             if waiting == 1 { "1 thread waits".to_owned() } else { format!("{} wait", threads(waiting)) },
             label(analysis, owner),
             held(queue.kind),
-            in_functions(analysis, &[owner])
+            in_functions(analysis, &[owner]),
+            if turns { " and waits to be woken: most likely workers that take turns" } else { "" }
         ),
         explanation: "At the moment of the dump one thread has what the others need. That is a moment, not a proof: when it stays \
                       so in a second dump, what the holder does is the reason. It is not a deadlock."
@@ -76,6 +84,22 @@ fn held_in_wait(analysis: &DumpAnalysis, owner: Tid) -> bool {
     let outside =
         [WaitKind::Input, WaitKind::Output, WaitKind::Child, WaitKind::Signal, WaitKind::KernelObject];
     analysis.thread(owner).and_then(|thread| thread.state.wait()).is_some_and(|wait| outside.contains(&wait))
+}
+
+/// Who has the lock waits to be woken, by nobody that is known, and stands where all stand that wait for the lock: workers that share a
+/// receiver under a mutex. One of them waits for work, the others for their turn, and nothing is wrong with that.
+fn take_turns(analysis: &DumpAnalysis, owner: Tid, behind: &[Tid]) -> bool {
+    let sleeps = analysis.thread(owner).is_some_and(|thread| thread.state.wait() == Some(WaitKind::Futex));
+    let waits_for = |(waiter, _): &(Tid, Tid)| *waiter == owner;
+    if !sleeps || analysis.waits.edges.iter().any(waits_for) {
+        return false;
+    }
+    let Some(there) = place(analysis, owner) else { return false };
+    let function = |words: &str| words.split(" → ").next().unwrap_or(words).to_owned();
+    behind
+        .iter()
+        .filter(|tid| **tid != owner)
+        .all(|tid| place(analysis, *tid).is_some_and(|here| function(&here) == function(&there)))
 }
 
 /// The places of threads, the most frequent first.
