@@ -235,6 +235,19 @@ impl<'a> Scene<'a> {
     /// The function of the program in which, with what it calls of libraries, interpreters and the kernel, most time of `tree` goes, and
     /// its share of it.
     pub(crate) fn program_of(&self, tree: &FlameTree) -> Option<(FunctionHandle, f64)> {
+        let sums = self.program_sums(tree);
+        let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+        let all = tree.total().as_secs_f64();
+        (all > 0.0).then_some((function, time / all))
+    }
+
+    /// Share of `tree` that is in functions of the program and what they call.
+    pub(crate) fn program_share(&self, tree: &FlameTree) -> f64 {
+        self.program_sums(tree).values().sum::<f64>() / tree.total().as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// Time by the nearest function of the program.
+    fn program_sums(&self, tree: &FlameTree) -> FxHashMap<FunctionHandle, f64> {
         let mut nearest: Vec<Option<FunctionHandle>> = vec![None; tree.nodes.len()];
         let mut sums: FxHashMap<FunctionHandle, f64> = FxHashMap::default();
         // Parents stand in front of their children.
@@ -254,9 +267,7 @@ impl<'a> Scene<'a> {
                 *sums.entry(name).or_default() += node.own.as_secs_f64();
             }
         }
-        let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        let all = tree.total().as_secs_f64();
-        (all > 0.0).then_some((function, time / all))
+        sums
     }
 
     /// [`caller_in`] this recording.

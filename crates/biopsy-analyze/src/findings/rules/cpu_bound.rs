@@ -26,13 +26,15 @@ const WANTS_ONE: f64 = 0.03;
 /// From this share of the CPU time in the scheduler on, switching is the finding.
 const SWITCHING: f64 = 0.3;
 /// The same of flushes to a disk, which the disk's finding tells.
-const FLUSHING: f64 = 0.2;
+const FLUSHING: f64 = 0.3;
 /// A thread that wants a CPU for so much more of the time than it gets one is held back.
 const HELD_BACK: f64 = 0.2;
 /// A fifth of all CPU time in one function's own code is what people call a hot function.
 const HOT: f64 = 0.2;
 /// Of a runtime's loop the program's part may be small; below this it is chance.
 const OWN: f64 = 0.05;
+/// As share of what all functions of the program have.
+const OF_OWN: f64 = 0.4;
 /// A caller is named from this share of the function's time on.
 const CALLER: f64 = 0.3;
 /// All CPUs are in use, but for what the rest of the machine needs.
@@ -283,8 +285,11 @@ fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
 
 /// Where all that stands out is a runtime's: the function of the program that has most of the rest.
 fn most_of_its_own(scene: &Scene<'_>) -> Option<Hot> {
-    let (function, share) =
-        scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= OWN)?;
+    let tree = &scene.analysis.flames.all.cpu;
+    let (function, share) = scene.program_of(tree).filter(|(_, share)| *share >= OWN)?;
+    if share < scene.program_share(tree) * OF_OWN {
+        return None;
+    }
     let name = scene.function_name(Some(function))?;
     let text = format!(
         "no function stands out; of the functions of the program itself {name} has most, {} of the CPU time with what it calls",

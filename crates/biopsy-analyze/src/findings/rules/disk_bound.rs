@@ -31,7 +31,10 @@ const FLUSHES_A_SECOND: f64 = 50.0;
 const FLUSH_CPU: f64 = 0.02;
 /// Share of the CPU time in flushes from which on they are what it does: most of the rest is then writing what is flushed. What that weighs.
 const FLUSH_COST: f64 = 0.2;
-const OF_COST: f64 = 0.5;
+/// It stands before what says only that CPU time is used.
+const OF_COST: f64 = 0.9;
+/// CPUs that it uses, or wants, below which it harms nobody.
+const LEAST_CORES: f64 = 0.3;
 /// What a disk says of itself is worth a line from here on.
 const WORTH_A_LINE: f64 = 0.05;
 
@@ -112,6 +115,7 @@ fn by_flushes(scene: &Scene<'_>) -> Option<Finding> {
 
 /// Where the disk is so fast, or the CPU so short, that no wait for it stands out: what flushing costs.
 fn by_cost(scene: &Scene<'_>) -> Option<Finding> {
+    scene.wanted_cores().filter(|&wanted| wanted >= LEAST_CORES)?;
     let spent = on(scene, &[(Cost::Flush, "flushing files to the disk")])?;
     let place = spent.place.filter(|_| spent.share >= FLUSH_COST)?;
     let rows = scene.analysis.threads.rows.iter();

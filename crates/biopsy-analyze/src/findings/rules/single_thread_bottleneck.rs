@@ -50,14 +50,16 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let own = scene.analysis.flames.threads.iter().find(|thread| thread.tid == row.tid);
     let own = own.and_then(|thread| scene.program_of(&thread.flames.cpu)).filter(|(_, share)| *share >= OWN);
     let own = own.and_then(|(function, share)| Some((function, share, scene.function_name(Some(function))?)));
-    if let Some((function, share, name)) = &own {
+    let place = row.top_function.and_then(|function| scene.function_name(Some(function)));
+    if let Some((function, share, name)) = &own
+        && Some(name) != place.as_ref()
+    {
         let text = format!(
             "{} of its CPU time is in {name} and what it calls of libraries and the kernel",
             percent(*share)
         );
         evidence.push(at(Reference::Function(*function), text, Some(Value::Share(*share))));
     }
-    let place = row.top_function.and_then(|function| scene.function_name(Some(function)));
     if let (Some(function), Some(place)) = (row.top_function, &place) {
         evidence.push(at(
             Reference::Function(function),
