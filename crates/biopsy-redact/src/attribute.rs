@@ -44,7 +44,13 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
         before = &before[..trimmed];
     }
     before = before.trim_ascii_end();
-    let before = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b":"))?;
+    let assigned = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b":"));
+    if assigned.is_none()
+        && let Some(place) = option_behind(text, name, before)
+    {
+        return Some(place);
+    }
+    let before = assigned?;
     let before = before.trim_ascii_end();
     let end = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
     let label_start = before[..end].iter().rposition(|b| !b.is_ascii_alphabetic()).map_or(0, |at| at + 1);
@@ -52,8 +58,8 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
     let names = match label.as_slice() {
         b"name" | b"key" | b"property" | b"variable" | b"field" | b"setting" | b"option" | b"type"
         | b"id" | b"param" | b"parameter" | b"k" | b"n" | b"label" | b"attribute" | b"header" => true,
-        // `{"op":"replace","path":"/password","value":"x"}`
-        b"path" => is_patch,
+        // `{"op":"replace","path":"/password","value":"x"}`, `SET value='x' WHERE path='a/password'`
+        b"path" => is_patch || is_condition(text, start),
         label => label.ends_with(b"name") || label.ends_with(b"key"),
     };
     if !names {
@@ -129,6 +135,35 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
     }
 }
 
+/// Is what stands at `at` compared in a statement of SQL: `WHERE path='x'`?
+fn is_condition(text: &[u8], at: usize) -> bool {
+    let before = text[at.saturating_sub(48)..at].to_ascii_lowercase();
+    memchr::memmem::rfind(&before, b"where ").is_some()
+}
+
+/// `-name 'key' -value 'x'`, `--key key --value x`: options of one command, as PowerShell and many tools have them. `before` ends with
+/// the first one.
+fn option_behind(text: &[u8], name: &Range<usize>, before: &[u8]) -> Option<Place> {
+    let label = before.iter().rev().take_while(|b| b.is_ascii_alphabetic()).count();
+    let (head, label) = before.split_at(before.len() - label);
+    let names = [&b"name"[..], b"key", b"variable", b"setting", b"property", b"parameter", b"n", b"k"];
+    let dashes = head.iter().rev().take_while(|b| **b == b'-').count();
+    let begins = head.len() == dashes || head[head.len() - dashes - 1].is_ascii_whitespace();
+    if !(1..=2).contains(&dashes) || !begins || !names.contains(&label.to_ascii_lowercase().as_slice()) {
+        return None;
+    }
+    let behind = name.end + Quote::at(text, name.end).map_or(0, |(_, length)| length);
+    let rest = &text[behind..text.len().min(behind + ATTRIBUTE_REACH)];
+    let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+    let lower = line.to_ascii_lowercase();
+    let option = [&b" -value"[..], b" --value"]
+        .iter()
+        .find_map(|option| Some(memchr::memmem::find(&lower, option)? + option.len()))?;
+    let sign = line.get(option).filter(|b| matches!(b, b' ' | b'=' | b':' | b'\t'))?;
+    let at = skip_blank(text, behind + option + usize::from(!sign.is_ascii_whitespace()));
+    Some(Place { key: name.start, at, how: How::Flag, key_quote: None, whole_line: false })
+}
+
 /// `<item name="key" type="string">x</item>`: behind the rest of the tag.
 fn in_tag(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
     let rest = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
@@ -155,7 +190,8 @@ fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Plac
     let open =
         before.iter().rposition(|b| matches!(b, b'{' | b'<' | b'\n' | b'>' | b'}')).map_or(0, |at| at + 1);
     let at = open + memchr::memmem::rfind(&before[open..].to_ascii_lowercase(), b"value")?;
-    let is_word = at > 0 && matches!(before[at - 1], b' ' | b'"' | b'\'' | b'{' | b',');
+    // `SET option_value='x' WHERE option_name='key'`
+    let is_word = at > 0 && matches!(before[at - 1], b' ' | b'"' | b'\'' | b'{' | b',' | b'_');
     let mut behind = from + at + 5;
     behind += Quote::at(text, behind).map_or(0, |(_, length)| length);
     behind = skip_blank(text, behind);
@@ -199,11 +235,17 @@ mod tests {
             ("[{\"op\":\"replace\",\"path\":\"/data/kk\",\"value\":\"v1\"}]", Some("v1")),
             ("<meta name=\"kk\" content=\"v1\" />", Some("v1")),
             ("<input type=\"kk\" value=\"v1\">", Some("v1")),
+            ("Set-Variable -Name 'kk' -Value 'v1' -Force", Some("v1")),
+            ("tool set --key kk --value=v1", Some("v1")),
+            ("UPDATE t SET option_value='v1' WHERE option_name='kk'", Some("v1")),
+            ("UPDATE t SET value='v1' WHERE path='a/b/kk'", Some("v1")),
             // Nothing that names, and nothing that holds.
             ("{\"user\":\"kk\",\"value\":\"v1\"}", None),
             ("{\"path\":\"/data/kk\",\"value\":\"v1\"}", None),
             ("<add key=\"kk\" />\n<add key=\"x\" value=\"v1\" />", None),
             ("name kk", None),
+            ("tool --file kk --value v1", None),
+            ("tool --key kk\n --value v1", None),
             ("kk", None),
         ] {
             assert_eq!(of(text), value, "{text}");

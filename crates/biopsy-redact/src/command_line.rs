@@ -127,7 +127,8 @@ impl Redactor {
             }
             let next = args.get(index + 1).map(String::as_str);
             hide_next = self.announces(arg, next, &programs);
-            if let Some(hidden) = self.own_value(arg, &programs, &mut hits) {
+            let is_script = index.checked_sub(1).is_some_and(|before| announces_script(&args[before]));
+            if let Some(hidden) = self.own_value(arg, &programs, is_script, &mut hits) {
                 out.push(hidden);
                 continue;
             }
@@ -206,7 +207,13 @@ impl Redactor {
     }
 
     /// `--password=x`, `-pSECRET`, `/p:DbPassword=x`, `PGPASSWORD=x`: the argument with its value masked.
-    fn own_value(&self, arg: &str, programs: &[&str], hits: &mut Vec<Hit>) -> Option<String> {
+    fn own_value(
+        &self,
+        arg: &str,
+        programs: &[&str],
+        is_script: bool,
+        hits: &mut Vec<Hit>,
+    ) -> Option<String> {
         if let Some(short) = SHORT_OPTIONS.iter().find(|short| {
             short.attached
                 && arg.len() > short.option.len()
@@ -233,7 +240,8 @@ impl Redactor {
         let (name, value) = (&arg[start..equals], &arg[equals + 1..]);
         // A whole command in one argument (`sh -c "X_TOKEN=a run"`) is text.
         let is_phrase = crate::phrase::is_phrase(value.as_bytes());
-        if value.contains(char::is_whitespace) && !arg.starts_with('-') && !is_phrase {
+        let is_whole = is_phrase || !is_script && is_setting_with_blanks(&arg[..equals], value);
+        if value.contains(char::is_whitespace) && !arg.starts_with('-') && !is_whole {
             return None;
         }
         let rule = self.engine().rule_for_name(name, value)?;
@@ -251,6 +259,22 @@ impl Redactor {
         merge_hits(hits, &[Hit { rule: hide.rule.clone(), count: 1 }]);
         Some(format!("{head}{}", self.pseudonym(&hide.rule, value)))
     }
+}
+
+/// `-c`, `-lc`, `/c`, `-Command`: the next argument is a command of its own.
+fn announces_script(arg: &str) -> bool {
+    let name = arg.trim_start_matches(['-', '/']);
+    name.len() < arg.len()
+        && (name.len() <= 4 && name.ends_with(['c', 'C'])
+            || name.eq_ignore_ascii_case("command")
+            || name.eq_ignore_ascii_case("eval"))
+}
+
+/// `PASSWORD=two words`: a name and all of its value, in which no command goes on and no further setting stands.
+fn is_setting_with_blanks(name: &str, value: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'))
+        && !value.contains(['=', ';', '|', '&', '`', '\n', '/', '>', '<'])
+        && !value.contains(" -")
 }
 
 /// Could it be the name of a user in front of a colon?

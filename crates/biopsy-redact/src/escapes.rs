@@ -133,6 +133,10 @@ fn weight(text: &[u8], character: u32, is_quoted: bool) -> usize {
         // `%25` in front of two digits was escaped twice; and who writes letters and signs as numbers has others, too.
         0x25 if text.get(3..5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) => ESCAPES_MIN,
         0x21..=0x7e if text[0] == b'&' && character != 0x27 => ESCAPES_MIN,
+        // `lykilor\u00f0=x`: a letter of the name in front of a value.
+        0xa0..=0xffff if text.starts_with(b"\\u") && ends_name(text.get(6..).unwrap_or_default()) => {
+            ESCAPES_MIN
+        }
         // `user%5Bname%5D=x`
         0x5b | 0x5d => 2,
         // So does the end of a line that quoted-printable has written out or put in.
@@ -140,6 +144,12 @@ fn weight(text: &[u8], character: u32, is_quoted: bool) -> usize {
         NOTHING => 0,
         _ => 1,
     }
+}
+
+/// Do only letters, and the sign behind a name, follow?
+fn ends_name(rest: &[u8]) -> bool {
+    let letters = rest.iter().take(24).take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+    matches!(rest.get(letters), Some(b'=' | b':')) || rest[letters..].starts_with(b"\":")
 }
 
 /// What is left of an entity whose `&` was one itself: `#61;`, `quot;`.

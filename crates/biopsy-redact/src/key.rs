@@ -115,6 +115,11 @@ impl KeyRule {
                 || phrase::is_phrase(bytes)
                 || text[name.clone()].contains(&b'_') && plausible::is_uuid(bytes)
                 || (self.uuid || value.quoted || self.strength == Strength::Any) && plausible::is_uuid(bytes)
+                || value.quoted && bytes.len() >= 8 && bytes.iter().all(u8::is_ascii_digit)
+                // `apiKey 692376ab-...` in a block of settings.
+                || is_compound(text, &name, &word)
+                    && plausible::is_uuid(bytes)
+                    && is_alone_in_line(text, &value.range)
                 || value.quoted
                     && bytes.len() >= 8
                     && plausible::is_of_a_cell(bytes)
@@ -150,6 +155,18 @@ impl KeyRule {
                 }
             }
         }
+        let is_of_phrase = text[name.clone()].to_ascii_lowercase().ends_with(b"phrase");
+        if is_of_phrase {
+            for value in values.iter_mut().filter(|value| !value.quoted) {
+                let mut whole = value.clone();
+                value::extend_to_line(text, &mut whole);
+                if phrase::is_made_up_sentence(&text[whole.range.clone()]) {
+                    *value = whole;
+                }
+            }
+        }
+        let is_made_up =
+            |value: &Value| is_of_phrase && phrase::is_made_up_sentence(&text[value.range.clone()]);
         // `pin the runner to windows-2019`: codes stand at once behind their name.
         if is_said && self.strength == Strength::Code {
             values.retain(|value| value.range.start <= name.end + 6);
@@ -173,22 +190,27 @@ impl KeyRule {
                 && plausible::is_uuid(&text[value.range.clone()])
         };
         values.retain(|value| {
-            (self.accepts(text, value, place.how, lists) || is_id(value))
-                && !harmless::is_harmless(text, &name, &value.range, value.quoted)
-                && !is_variable(text, value, word)
-                && (!is_own_name(text, value, word) || !is_declaration(text, value.range.start))
-                && !is_metavariable(text, value, word)
-                && (plausible::is_random_with_brackets(&text[value.range.clone()])
-                    || phrase::is_spoken_phrase(&text[value.range.clone()])
-                    || !is_mentioned(text, &name, &part, value))
+            is_made_up(value)
+                || (self.accepts(text, value, place.how, lists) || is_id(value))
+                    && !harmless::is_harmless(text, &name, &value.range, value.quoted)
+                    && !is_variable(text, value, word)
+                    && (!is_own_name(text, value, word) || !is_declaration(text, value.range.start))
+                    && !is_metavariable(text, value, word)
+                    && (plausible::is_random_with_brackets(&text[value.range.clone()])
+                        || phrase::is_spoken_phrase(&text[value.range.clone()])
+                        || !is_mentioned(text, &name, &part, value))
         });
         if self.strength == Strength::Any && place.whole_line {
             for value in values.iter_mut().filter(|value| !value.quoted) {
                 value::extend_to_line(text, value);
             }
-            values.retain(|value| value.quoted || !is_sentence(&text[value.range.clone()], lists));
+            values.retain(|value| {
+                value.quoted || is_made_up(value) || !is_sentence(&text[value.range.clone()], lists)
+            });
         } else if self.strength == Strength::Any {
-            values.retain(|value| value.quoted || !begins_sentence(text, &value.range, lists));
+            values.retain(|value| {
+                value.quoted || is_made_up(value) || !begins_sentence(text, &value.range, lists)
+            });
         }
         // `using RSA key 5BE8A3F6C8A5C01D106C0AD820B1A390B168D356`: the name of a public one.
         let is_id_of_key = |value: &[u8]| {
@@ -325,7 +347,9 @@ impl KeyRule {
         let is_attached = matches!(
             how,
             How::Assigned { prose: false, .. } | How::Flag | How::Element | How::Cell | How::Column
-        ) || value.quoted;
+        ) || value.quoted
+            // `secret_id             ae8ff90c-...`, `subscriberKey 8368a1ad-...` on a line of their own.
+            || how == How::Beside && is_alone_in_line(text, &value.range);
         let is_uuid =
             self.strength == Strength::Token && self.uuid && is_attached && plausible::is_uuid(bytes);
         // `'db-pass': '60039199'`
@@ -445,6 +469,15 @@ fn is_setting(value: &[u8]) -> bool {
         && name.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'.' | b'-'))
         && (setting.iter().all(|b| b.is_ascii_digit() || *b == b'.')
             || setting.iter().all(u8::is_ascii_alphabetic))
+}
+
+/// Does the value end its line, and stand behind a wide gap, or as the second of two words on it?
+fn is_alone_in_line(text: &[u8], value: &Range<usize>) -> bool {
+    let rest = text[value.end..].iter().find(|b| !matches!(b, b' ' | b'\r'));
+    let before = &text[value.start.saturating_sub(2 * NAME_REACH)..value.start];
+    let line = memchr::memrchr(b'\n', before).map_or(before, |newline| &before[newline + 1..]);
+    matches!(rest, None | Some(b'\n'))
+        && (line.ends_with(b"  ") || !line.trim_ascii().iter().any(u8::is_ascii_whitespace))
 }
 
 /// A name of several words (`AUTH_KEY`), or one that Lisp sets: `(setq psk "x")`.

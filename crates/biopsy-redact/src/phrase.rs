@@ -50,9 +50,77 @@ pub(crate) fn is_spoken_phrase(value: &[u8]) -> bool {
     is_phrase(value) && !value.contains(&b'-')
 }
 
+/// `The tall clock always sings after midnight.`: a sentence that says nothing about a secret, as somebody has made one up to remember
+/// it. Only where a name says that a phrase follows.
+pub(crate) fn is_made_up_sentence(value: &[u8]) -> bool {
+    const ABOUT: [&[u8]; 34] = [
+        b"password",
+        b"passphrase",
+        b"phrase",
+        b"key",
+        b"keys",
+        b"secret",
+        b"value",
+        b"file",
+        b"user",
+        b"used",
+        b"use",
+        b"must",
+        b"should",
+        b"can",
+        b"is",
+        b"are",
+        b"be",
+        b"was",
+        b"not",
+        b"no",
+        b"see",
+        b"if",
+        b"to",
+        b"for",
+        b"this",
+        b"that",
+        b"you",
+        b"your",
+        b"will",
+        b"has",
+        b"have",
+        b"please",
+        b"required",
+        b"given",
+    ];
+    let Some(words) = value.strip_suffix(b".") else { return false };
+    let mut count = 0;
+    let is_word = |word: &[u8]| {
+        count += 1;
+        (1..=14).contains(&word.len())
+            && word.iter().all(u8::is_ascii_alphabetic)
+            && !ABOUT.iter().any(|known| known.eq_ignore_ascii_case(word))
+    };
+    words.first().is_some_and(u8::is_ascii_uppercase)
+        && words.split(|b| *b == b' ').all(is_word)
+        && (5..=14).contains(&count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_that_somebody_has_made_up_say_nothing_about_secrets() {
+        for (value, wanted) in [
+            ("The tall clock always sings after midnight.", true),
+            ("A green tower often waits after midnight.", true),
+            ("The passphrase opens a private key.", false),
+            ("Leave it empty if it is not needed.", false),
+            ("the tall clock always sings after midnight.", false),
+            ("The tall clock always sings after midnight", false),
+            ("The clock sings.", false),
+            ("", false),
+        ] {
+            assert_eq!(is_made_up_sentence(value.as_bytes()), wanted, "{value}");
+        }
+    }
 
     #[test]
     fn passphrases_are_no_sentences() {

@@ -12,6 +12,10 @@ use crate::{answered, attribute, below, lead, reported};
 /// How far the end of an element may be from its beginning, in bytes: longer than any token.
 const CLOSING_REACH: usize = 16 << 10;
 
+/// Operations of WildFly on what the name in front of the colon is called.
+const CALLS: [&[u8]; 3] =
+    [b"add(value=", b"write-attribute(name=value,value=", b"write-attribute(name=value, value="];
+
 /// The place found last in a text: several rules ask about one name, one after the other.
 #[derive(Default, Debug)]
 pub(crate) struct LastPlace {
@@ -31,6 +35,7 @@ impl LastPlace {
         }
     }
 }
+
 
 /// Where the value of a name is, and how it is attached.
 fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
@@ -146,6 +151,9 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     // `**password:** x`: what makes the name bold ends behind the colon.
     let is_bold = colon && text[separator_end..].starts_with(b"**") && text[..name.start].ends_with(b"**");
     let separator_end = separator_end + if is_bold { 2 } else { 0 };
+    // `/system-property=key:add(value="x")`
+    let call = CALLS.iter().find(|call| colon && text[separator_end..].starts_with(call));
+    let separator_end = separator_end + call.map_or(0, |call| call.len());
     let mut value = lead::quote_behind(text, skip_blank(text, separator_end));
     // A value that begins on the next line, behind a backslash.
     if !quoted_key

@@ -347,7 +347,11 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
-        Strength::Code => is_code_to_type(value) || value.len() >= 16 && is_token(value),
+        Strength::Code => {
+            is_code_to_type(value)
+                || value.len() >= 16 && is_token(value)
+                || value.len() >= 8 && is_no_word(value) && value.iter().any(u8::is_ascii_lowercase)
+        }
     }
 }
 

@@ -509,6 +509,9 @@ fn find_in_words(
     });
 }
 
+/// Bytes of a UUID as text.
+const UUID_LENGTH: usize = 36;
+
 /// What stands elsewhere without the rest of a value: the end of an address, and the runs of an address or of a token of several
 /// parts (`pi_x1_secret_x2`) that nobody writes by hand.
 fn parts(value: &[u8]) -> Vec<&[u8]> {
@@ -520,6 +523,13 @@ fn parts(value: &[u8]) -> Vec<&[u8]> {
         value.iter().any(|b| matches!(b, b'_' | b'@' | b'?' | b':')) && !value.starts_with(b"eyJ");
     let runs = value.split(|b| !b.is_ascii_alphanumeric()).filter(is_run).filter(|_| has_parts);
     let mut parts: Vec<&[u8]> = runs.take(PARTS_MAX).collect();
+    // `PVEAPIToken=app@pve!ci=7c9e6679-...`: the end of a token that has a name.
+    if let Some(uuid) = value.len().checked_sub(UUID_LENGTH).map(|start| &value[start..])
+        && value[..value.len() - UUID_LENGTH].last().is_some_and(|b| b"=:!@".contains(b))
+        && plausible::is_uuid(uuid)
+    {
+        parts.push(uuid);
+    }
     if let Some(end) = end_of_address(value)
         && !parts.contains(&end)
     {

@@ -143,6 +143,10 @@ pub(crate) struct Rule {
     #[serde(default)]
     pub(crate) runs: Option<usize>,
 
+    /// Shape rules: the group is a stretch of text, of whose lines the pairs of hex at their ends are masked.
+    #[serde(default)]
+    pub(crate) hex_pairs: bool,
+
     /// Key rules: words of the name, lower case; a space stands for nothing, `_`, `-`, `.` or a space.
     #[serde(default)]
     pub(crate) words: Vec<String>,
@@ -221,6 +225,10 @@ pub(crate) struct MemoryUse {
     /// Shortest value, in bytes, where it is more than that of the rule.
     #[serde(default)]
     pub(crate) min_length: usize,
+    /// Key rules: so many letters and digits stand in a row where the value may be. Names that are in every text are asked
+    /// for that before anything else.
+    #[serde(default)]
+    pub(crate) run: usize,
     /// Further examples: text, then the values that must be masked.
     #[serde(default, rename = "match")]
     #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]

@@ -13,6 +13,7 @@ use crate::made_up;
 use crate::plausible::{self, Lists};
 use crate::precheck::Precheck;
 use crate::rules::Rule;
+use crate::scrambled::{is_no_name, is_unspoken};
 
 /// Rules whose values have many lines.
 const PRIVATE_KEYS: [&str; 3] = ["private-key", "putty-key", "putty-key-in-log"];
@@ -28,6 +29,7 @@ pub(crate) struct Shape {
     pairs: Option<u8>,
     keep: Vec<String>,
     runs: Option<usize>,
+    hex_pairs: bool,
     min_length: usize,
     min_entropy: f64,
     random_run: usize,
@@ -39,7 +41,7 @@ pub(crate) struct Shape {
     /// A match begins where a word does.
     at_word: bool,
     /// What is listed are beginnings of credentials.
-    has_prefixes: bool,
+    prefixes: Vec<Vec<u8>>,
     /// What goes on behind a match belongs to it: issuers lengthen their credentials.
     goes_on: bool,
 }
@@ -103,6 +105,8 @@ pub(crate) struct ShapeMatch {
 
 /// Longest rest of a credential behind what its form says, in bytes.
 const REST_MAX: usize = 400;
+/// Shortest beginning of a credential that no name of code has, in bytes.
+const LONG_PREFIX: usize = 10;
 /// Shortest part of one behind a colon or point, in bytes.
 const PART_MIN: usize = 16;
 
@@ -163,6 +167,7 @@ impl Shape {
             pairs,
             keep: rule.keep.iter().map(|name| name.to_ascii_lowercase()).collect(),
             runs: rule.runs,
+            hex_pairs: rule.hex_pairs,
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
             random_run: rule.random_run,
@@ -171,7 +176,7 @@ impl Shape {
             check: rule.check,
             is_private_key: PRIVATE_KEYS.contains(&rule.id.as_str()),
             at_word,
-            has_prefixes: !rule.prefixes.is_empty(),
+            prefixes: rule.prefixes.iter().map(|prefix| prefix.as_bytes().to_vec()).collect(),
             goes_on: !rule.forms.is_empty() || !rule.prefixes.is_empty(),
         })
     }
@@ -225,6 +230,10 @@ impl Shape {
             base64_runs(text, secret.start..secret.end, least, &mut values);
             return Some(ShapeMatch { values, end: whole.end() });
         }
+        if self.hex_pairs {
+            hex_pairs(text, &(secret.start..secret.end), &mut values);
+            return Some(ShapeMatch { values, end: whole.end() });
+        }
         match self.pairs {
             None => values.push(secret.start..secret.end),
             Some(separator) => self.split_pairs(text, secret.start..secret.end, separator, &mut values),
@@ -254,11 +263,24 @@ impl Shape {
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
             && (!self.mixed || plausible::is_mixed(value))
             && (!self.generated || made_up::is_generated(value))
-            && !(self.has_prefixes && is_setting(value, self.random_run))
+            && !(!self.prefixes.is_empty() && is_setting(value, self.random_run))
             && (self.random_run == 0
-                || self.has_prefixes && value.len() > 36 && plausible::is_uuid(&value[value.len() - 36..])
+                || self.is_random_behind_prefix(value)
+                || !self.prefixes.is_empty()
+                    && value.len() > 36
+                    && plausible::is_uuid(&value[value.len() - 36..])
                 || plausible::has_random_run(value, self.random_run)
                 || plausible::is_random_between(value, self.random_run))
+    }
+
+    /// `Mid-server-IVeerBTEsUT-cDkMzdopJtrS`: a long beginning says so much that what follows need not have digits.
+    fn is_random_behind_prefix(&self, value: &[u8]) -> bool {
+        let known = self.prefixes.iter().filter(|prefix| prefix.len() >= LONG_PREFIX);
+        let longest = known.filter(|prefix| value.starts_with(prefix)).map(Vec::len).max();
+        longest.is_some_and(|length| {
+            let rest: Vec<u8> = value[length..].iter().copied().filter(u8::is_ascii_alphanumeric).collect();
+            rest.len() >= PART_MIN && (is_unspoken(&rest) || is_no_name(&rest))
+        })
     }
 
     /// `name=value; name=value`: the values, except those of names that stay. A part without a name is a value.
@@ -372,6 +394,20 @@ fn base64_runs(text: &[u8], range: Range<usize>, least: usize, values: &mut Vec<
             values.push(start + escape..at);
         }
         start = at + 1;
+    }
+}
+
+/// Pairs of hex with colons between them (`fb:15:8b:`) at the end of each line: what a logger writes stands in front.
+fn hex_pairs(text: &[u8], range: &Range<usize>, values: &mut Vec<Range<usize>>) {
+    let mut from = range.start;
+    for line in text[range.clone()].split(|b| *b == b'\n') {
+        let body = line.trim_ascii_end();
+        let length = body.iter().rev().take_while(|b| b.is_ascii_hexdigit() || **b == b':').count();
+        let end = from + body.len();
+        if length >= 2 {
+            values.push(end - length..end);
+        }
+        from += line.len() + 1;
     }
 }
 

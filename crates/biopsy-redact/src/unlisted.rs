@@ -132,12 +132,33 @@ fn issued(text: &[u8], run: &Range<usize>, lists: &Lists) -> Option<Range<usize>
         start += group + 1;
         let rest = &bytes[start..];
         if (is_number || rest.len() * 2 >= bytes.len())
-            && (is_random(rest) || is_random_of_one_case(rest, sign))
+            && (is_random(rest)
+                || is_random_of_one_case(rest, sign)
+                || says_secret(name) && is_short_of_one_case(rest))
         {
             return Some(run.clone());
         }
     }
     None
+}
+
+/// `skey`, `atok`: a beginning that says itself that it is a secret, and not a public one.
+fn says_secret(name: &[u8]) -> bool {
+    let lower = name.to_ascii_lowercase();
+    [&b"key"[..], b"tok", b"token", b"sec", b"secret", b"pat", b"cred", b"pwd"]
+        .iter()
+        .any(|word| lower.len() > word.len() && lower.ends_with(word))
+        && !lower.starts_with(b"p")
+        && !lower.starts_with(b"csrf")
+}
+
+/// Letters and digits of one case behind such a beginning: no hex, and in no order that words have.
+fn is_short_of_one_case(value: &[u8]) -> bool {
+    (value.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        || value.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()))
+        && !value.iter().all(u8::is_ascii_hexdigit)
+        && plausible::has_random_run(value, 16)
+        && bits_per_pair(value).is_some_and(|bits| bits >= 5.0)
 }
 
 /// `4711-x1`: a number, and a random run of thirty or more, as tokens are that name their user or their own number.
@@ -377,6 +398,7 @@ mod tests {
             "qux-live-9fKq2LxV7bTn4WsYc8EdPm",
             "zorb_a8f5f167f44f4964e6c998dee827110c",
             "zorb_kq92xmv7w4z1p8t6yh3jr5ub",
+            "zkey_mqu6q7xve4510ktuqpv",
             "frobpat_9fKq2_xV7bTn4Ws-c8EdQz",
             "Z86OQJWH-O0E2X82Y-75V3N0EO-LUX220FC",
             "492554818d6ac99ce635eecd87550819.9sXjLPcF0ztLEEB07cQxj1EN",
@@ -416,6 +438,8 @@ mod tests {
             "SHA256:uNiVztksCsDhcc0u9e8BrzP3zDlZ0Tz1zQ1wUuZyJZk",
             "github.com/x/y v1.2.3 h1:9fKq2LxV7bTn4WsYc8EdPm+x=",
             "req_9fKq2LxV7bTn4WsYc8Ed done",
+            "pkey_mqu6q7xve4510ktuqpv",
+            "zorb_mqu6q7xve4510ktuqpv",
             "cus_9fKq2LxV7bTn4WsYc8Ed paid",
             "src=/static/main-9fKq2LxV7bTn4WsYc8Ed.js",
             "_ZN4core3fmt9Formatter9pad17h9f8e7d6c5b4a3210E",

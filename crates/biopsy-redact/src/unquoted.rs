@@ -47,6 +47,14 @@ pub(crate) fn unquoted(text: &[u8]) -> Vec<Unescaped> {
         let Some(once) = undo(&text[start..line_end(text, start)], start) else { continue };
         if let Some(mut twice) = undo(&once.text, 0) {
             twice.at.iter_mut().for_each(|at| *at = once.at[*at]);
+            // JSON in JSON in JSON.
+            let goes_on = [&b"\\n"[..], b"\\\""];
+            if goes_on.iter().any(|sign| memchr::memmem::find(&twice.text, sign).is_some())
+                && let Some(mut thrice) = undo(&twice.text, 0)
+            {
+                thrice.at.iter_mut().for_each(|at| *at = twice.at[*at]);
+                found.push(thrice);
+            }
             found.push(twice);
         }
         found.push(once);

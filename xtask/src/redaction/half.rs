@@ -17,9 +17,9 @@ pub(super) enum Half {
     C,
     /// Likewise (`fixtures/secrets/d`); held out from when it was written until half E was.
     D,
-    /// Likewise (`fixtures/secrets/e`): what of it was opened. Half of its kinds, and all of its clean text and look-alikes.
+    /// Likewise (`fixtures/secrets/e`): what of it was opened first. Half of its kinds, and all of its clean text and look-alikes.
     E,
-    /// The other kinds of E, which are held out: by their names, so that nobody chose. They stand at the same places.
+    /// The other kinds of E, which were held out longer: by their names, so that nobody chose. They stand at the same places.
     RestOfE,
     /// From tables of its own (`fixtures/secrets/f`), held out as a whole: until its name is taken out of `is_open`.
     F,

@@ -43,7 +43,11 @@ pub(crate) fn worth(value: &[u8], source: Source, lists: &Lists) -> Worth {
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
     // Numbers turn up as times and counts.
     if digits == value.len() && value.len() < 16 {
-        return Worth::None;
+        return match source {
+            Source::Told if is_long_number(value, TOLD_MIN) => Worth::Certain,
+            Source::Text if is_long_number(value, MET_MIN) => Worth::Likely,
+            Source::Told | Source::Text => Worth::None,
+        };
     }
     // Words and names: masking `postgres` or `my-service` everywhere would ruin the recording and protect nobody.
     let wordlike = value.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'_' | b'.' | b' '));
@@ -68,6 +72,19 @@ pub(crate) fn worth(value: &[u8], source: Source, lists: &Lists) -> Worth {
         Source::Text if is_generated(value) => Worth::Certain,
         Source::Text => Worth::Likely,
     }
+}
+
+/// Shortest number that is believed to be a password where environment or command line say so, in digits.
+const TOLD_MIN: usize = 8;
+/// The same where a text says so.
+const MET_MIN: usize = 9;
+
+/// A number that is no date, no time since 1970 and no round one.
+fn is_long_number(value: &[u8], least: usize) -> bool {
+    let is_date = value.starts_with(b"19") || value.starts_with(b"20");
+    let is_time = matches!(value.len(), 10 | 13) && value[0] == b'1' && value[1] >= b'4';
+    let different = (b'0'..=b'9').filter(|digit| value.contains(digit)).count();
+    value.len() >= least && !is_date && !is_time && different >= 4
 }
 
 /// Something that texts are made of: words, a time, an address, code, the next setting.
@@ -190,6 +207,18 @@ mod tests {
             ("cryptography_has_psk_tlsv13", Worth::None),
         ] {
             assert_eq!(worth(value.as_bytes(), Source::Text, &lists), expected, "{value}");
+        }
+        for (value, told, met) in [
+            ("4498732945", Worth::Certain, Worth::Likely),
+            ("60039199", Worth::Certain, Worth::None),
+            ("1794603267", Worth::None, Worth::None),
+            ("1794603267123", Worth::None, Worth::None),
+            ("20261103", Worth::None, Worth::None),
+            ("10000000", Worth::None, Worth::None),
+            ("4498732", Worth::None, Worth::None),
+        ] {
+            assert_eq!(worth(value.as_bytes(), Source::Told, &lists), told, "{value}");
+            assert_eq!(worth(value.as_bytes(), Source::Text, &lists), met, "{value}");
         }
         assert_eq!(worth(b"page=2", Source::Told, &lists), Worth::Certain, "what was told is believed");
     }

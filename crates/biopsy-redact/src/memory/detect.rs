@@ -26,6 +26,7 @@ const SHAPE_BEFORE: usize = 8;
 pub(super) struct Detector {
     how: How,
     min_length: usize,
+    run: usize,
     anchors: Vec<DetectorAnchor>,
 }
 
@@ -117,7 +118,7 @@ impl Detector {
             .iter()
             .map(|anchor| DetectorAnchor { outline: outline(anchor), ..DetectorAnchor::parse(anchor, exact) })
             .collect();
-        Ok(Self { how, min_length: memory.min_length, anchors })
+        Ok(Self { how, min_length: memory.min_length, run: memory.run, anchors })
     }
 
     /// What is searched for.
@@ -137,6 +138,12 @@ impl Detector {
     ) {
         match &self.how {
             How::Key(rule) => {
+                let stride = if encoding == Encoding::Bytes { 1 } else { 2 };
+                if self.run > 0
+                    && !has_run(windows.raw(at + length * stride, RUN_REACH * stride), stride, self.run)
+                {
+                    return;
+                }
                 if encoding == Encoding::Bytes && !may_have_value(windows.raw(at + length, 160)) {
                     return;
                 }
@@ -177,6 +184,26 @@ impl Detector {
             }
         }
     }
+}
+
+/// Characters behind a name in which the run of its value begins: quotes, signs and `value=` stand between.
+const RUN_REACH: usize = 64;
+
+/// Do so many letters and digits stand in a row, a digit among them? Characters are `stride` bytes apart.
+fn has_run(bytes: &[u8], stride: usize, least: usize) -> bool {
+    let (mut length, mut has_digit) = (0, false);
+    for byte in bytes.iter().step_by(stride) {
+        if byte.is_ascii_alphanumeric() {
+            length += 1;
+            has_digit |= byte.is_ascii_digit();
+            if length >= least && has_digit {
+                return true;
+            }
+        } else {
+            (length, has_digit) = (0, false);
+        }
+    }
+    false
 }
 
 /// Shortest name, and shortest beginning of a credential, that is searched for though the rule does not list it: rare enough.
