@@ -40,6 +40,7 @@ pub(super) fn askers<'s>(scene: &'s Scene<'_>) -> Vec<Asker<'s>> {
         |wait: &ThreadWait| scene.thread(wait.tid).is_some_and(|row| SERVICES.contains(&row.name.as_str()));
     let waits = scene.thread_waits(is_peer).into_iter();
     let waits = waits.filter(|wait| wait.function.is_none_or(client) && !service(wait) && sure(wait));
+    let waits = waits.filter(|wait| !accepts(scene, wait));
     let askers = waits.filter_map(|wait| {
         let sides = scene.sides_of(wait.tid);
         if sides.is_some_and(crate::sockets::Sides::only_answers) {
@@ -55,6 +56,13 @@ pub(super) fn askers<'s>(scene: &'s Scene<'_>) -> Vec<Asker<'s>> {
         })
     });
     askers.collect()
+}
+
+/// Who waits for connections waits for nobody's answer, whatever its function is called.
+fn accepts(scene: &Scene<'_>, wait: &ThreadWait) -> bool {
+    let calls = scene.facts.waits.calls.iter();
+    let own = calls.filter(|row| row.tid == wait.tid && row.function == wait.function);
+    own.max_by_key(|row| row.time).is_some_and(|row| matches!(row.call, "accept" | "accept4"))
 }
 
 /// Who ends the waits of a thread. Of what comes over a network, whoever was interrupted ends it: that is seldom one thread.

@@ -132,7 +132,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
 
 /// Each wait is as long as the kernel waits before it acknowledges by itself: 40 ms is no time that anything else takes again and again.
 fn is_delayed(asker: &Asker<'_>) -> bool {
-    DELAYED.contains(&asker.mean) && asker.wait.count >= MANY
+    // Of who is not recorded it is not known what takes it so long.
+    let is_known = asker.wait.reason == WaitReason::Peer && asker.answered_by.is_some();
+    is_known && DELAYED.contains(&asker.mean) && asker.wait.count >= MANY
 }
 
 /// Two recorded threads that wait for each other, most of the time both: one asks as seldom as it likes, and neither is slow.
