@@ -58,6 +58,8 @@ pub struct RuntimeTrace {
     pub message_groups: Vec<MessageGroup>,
     /// Allocated bytes by type and place, as the runtime samples them, most bytes first.
     pub allocation_groups: Vec<AllocationGroup>,
+    /// How the runtime chose what it told of them.
+    pub allocation_sampling: AllocationSampling,
     /// What was compiled.
     pub compiled: Compiled,
     /// Assemblies that were loaded meanwhile.
@@ -101,6 +103,7 @@ impl RuntimeTrace {
             messages: Kept::default(),
             message_groups: Vec::new(),
             allocation_groups: Vec::new(),
+            allocation_sampling: AllocationSampling::default(),
             compiled: Compiled::default(),
             loads: Kept::default(),
             counters: Vec::new(),
@@ -390,6 +393,16 @@ pub struct MessageGroup {
     pub level_name: String,
     /// How many.
     pub count: u64,
+}
+
+words! {
+    /// How a runtime chooses the allocations that it tells.
+    AllocationSampling {
+        /// The one that fills up each 100 kB (`AllocationTick`): large objects are seen too often.
+        Ticks = "ticks",
+        /// Each byte with the same chance (`AllocationSampled`, since .NET 10).
+        Random = "random",
+    }
 }
 
 /// Allocations of one type at one place.

@@ -57,6 +57,17 @@ pub fn dotnet_heaps(runtime: &str, arguments: &[&str]) -> TargetProcess {
     fixture(runtime, "Heaps.dll", arguments)
 }
 
+/// Starts the program `Allocates` (`fixtures/dotnet/Allocates.cs`), which allocates as many bytes of each of some types, on one of
+/// [`DOTNET_RUNTIMES`].
+///
+/// # Panics
+///
+/// As [`dotnet_held`].
+#[must_use]
+pub fn dotnet_allocates(runtime: &str, arguments: &[&str]) -> TargetProcess {
+    fixture(runtime, "Allocates.dll", arguments)
+}
+
 /// A program of `fixtures/dotnet` on a runtime of the targets.
 fn fixture(runtime: &str, file: &str, arguments: &[&str]) -> TargetProcess {
     let targets = dotnet_targets().expect("the .NET targets are there");

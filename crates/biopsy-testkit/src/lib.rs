@@ -43,10 +43,10 @@ pub use at_once::at_once;
 pub use cgroup::{CpuLimit, FreezerGroup, GroupLimit};
 pub use compile::{compile_c, compile_cpp, compile_rust};
 pub use dotnet::{
-    DOTNET_RUNTIMES, DotNetLoad, DotNetServer, PACKAGED_DOTNET, PUBLISHED_DOTNET, dotnet_command,
-    dotnet_heaps, dotnet_held, dotnet_odd, dotnet_peer, dotnet_peer_command, dotnet_root, dotnet_target,
-    dotnet_with_many_methods, packaged_dotnet, packaged_dotnet_command, packaged_dotnet_in_container,
-    packaged_dotnet_target, published_dotnet, two_dotnet_runtimes,
+    DOTNET_RUNTIMES, DotNetLoad, DotNetServer, PACKAGED_DOTNET, PUBLISHED_DOTNET, dotnet_allocates,
+    dotnet_command, dotnet_heaps, dotnet_held, dotnet_odd, dotnet_peer, dotnet_peer_command, dotnet_root,
+    dotnet_target, dotnet_with_many_methods, packaged_dotnet, packaged_dotnet_command,
+    packaged_dotnet_in_container, packaged_dotnet_target, published_dotnet, two_dotnet_runtimes,
 };
 pub use grandchild::GrandChild;
 pub use kill::{is_running, send_signal};

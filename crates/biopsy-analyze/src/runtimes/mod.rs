@@ -16,7 +16,7 @@ mod rows;
 use crate::limits::RUNTIMES;
 use biopsy_model::capture::Capture;
 use biopsy_model::process::RuntimeKind;
-use biopsy_model::runtime_trace::RuntimeTrace;
+use biopsy_model::runtime_trace::{AllocationSampling, RuntimeTrace};
 use biopsy_model::{MonoNanos, Pid};
 use bounded::cut;
 
@@ -73,6 +73,8 @@ pub struct RuntimeSummary {
     pub messages: Vec<MessageRow>,
     /// Bytes allocated, estimated from the runtime's samples, all.
     pub allocated: u64,
+    /// How the runtime chose these samples.
+    pub allocation_sampling: AllocationSampling,
     /// Allocations by type and place, most bytes first.
     pub allocations: Vec<AllocationRow>,
     /// Counters and meters, in the order of their names.
@@ -108,6 +110,7 @@ impl RuntimeSummary {
             messages_total: trace.message_groups.iter().fold(0, |sum, group| sum.saturating_add(group.count)),
             messages: rows::messages(trace),
             allocated: trace.allocation_groups.iter().fold(0, |sum, group| sum.saturating_add(group.bytes)),
+            allocation_sampling: trace.allocation_sampling.clone(),
             allocations: rows::allocations(trace),
             counters: counters::rows(trace),
             coincidences: trace.span.map_or_else(Vec::new, |span| coincide::find(trace, span)),

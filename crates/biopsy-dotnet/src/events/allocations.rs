@@ -2,7 +2,7 @@
 
 use super::limits::Limits;
 use super::runtime::Allocation;
-use biopsy_model::runtime_trace::{AllocationGroup, RuntimeStack};
+use biopsy_model::runtime_trace::{AllocationGroup, AllocationSampling, RuntimeStack};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
@@ -13,8 +13,8 @@ pub(super) struct Allocations {
     by_hash: FxHashMap<u64, usize>,
     limits: Limits,
     other: Option<usize>,
-    /// Of randomly taken samples, which replace ticks where both come: they are the better estimate.
-    samples: bool,
+    /// Of what: randomly taken samples replace ticks where both come, as they are the better estimate.
+    sampling: AllocationSampling,
 }
 
 impl Allocations {
@@ -24,20 +24,24 @@ impl Allocations {
             by_hash: FxHashMap::default(),
             limits: *limits,
             other: None,
-            samples: false,
+            sampling: AllocationSampling::default(),
         }
     }
 
-    /// `random`: by event 303, not by a tick.
-    pub(super) fn add(&mut self, event: &Allocation<'_>, stack: Option<RuntimeStack>, random: bool) {
-        if random && !self.samples {
-            self.samples = true;
+    pub(super) fn add(
+        &mut self,
+        event: &Allocation<'_>,
+        stack: Option<RuntimeStack>,
+        sampling: &AllocationSampling,
+    ) {
+        if self.sampling != *sampling {
+            if self.sampling == AllocationSampling::Random {
+                return;
+            }
+            self.sampling = sampling.clone();
             self.groups.clear();
             self.by_hash.clear();
             self.other = None;
-        }
-        if self.samples && !random {
-            return;
         }
         let large = event.kind == 1;
         let mut hasher = FxHasher::default();
@@ -73,9 +77,9 @@ impl Allocations {
         }
     }
 
-    pub(super) fn finish(self) -> Vec<AllocationGroup> {
+    pub(super) fn finish(self) -> (Vec<AllocationGroup>, AllocationSampling) {
         let mut groups = self.groups;
         groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
-        groups
+        (groups, self.sampling)
     }
 }

@@ -24,8 +24,8 @@ use crate::nettrace::{Event, Text, Value};
 use biopsy_bytes::Cursor;
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
-    AssemblyLoad, Compiled, ProviderCount, RuntimeTrace, Sampled, SampledKind, ThreadPoolChange,
-    ThreadPoolEvent,
+    AllocationSampling, AssemblyLoad, Compiled, ProviderCount, RuntimeTrace, Sampled, SampledKind,
+    ThreadPoolChange, ThreadPoolEvent,
 };
 use biopsy_model::{MonoNanos, Pid, Tid};
 use rustc_hash::FxHashMap;
@@ -195,11 +195,11 @@ impl State {
             }
             Kind::AllocationTick => Allocation::read_tick(version, payload).map(|allocation| {
                 let stack = self.stacks.intern(event.stack);
-                self.allocations.add(&allocation, stack, false);
+                self.allocations.add(&allocation, stack, &AllocationSampling::Ticks);
             }),
             Kind::AllocationSample => Allocation::read_sample(payload).map(|allocation| {
                 let stack = self.stacks.intern(event.stack);
-                self.allocations.add(&allocation, stack, true);
+                self.allocations.add(&allocation, stack, &AllocationSampling::Random);
             }),
             Kind::Exception => ExceptionThrown::read(payload).map(|thrown| {
                 let stack = self.stacks.intern(event.stack);
@@ -540,7 +540,7 @@ impl State {
         let commands = if self.sql_speaks { self.commands } else { self.source_commands };
         (trace.commands, trace.command_groups) = commands.finish(end);
         (trace.messages, trace.message_groups) = self.messages.finish(redact);
-        trace.allocation_groups = self.allocations.finish();
+        (trace.allocation_groups, trace.allocation_sampling) = self.allocations.finish();
         trace.compiled = self.compiled;
         trace.compiled.tiers = self.tiers.into_iter().map(|(tier, count)| (tier.to_owned(), count)).collect();
         trace.compiled.tiers.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));

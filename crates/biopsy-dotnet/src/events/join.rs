@@ -4,12 +4,16 @@ use std::hash::Hash;
 
 use biopsy_model::metric::MetricTable;
 use biopsy_model::runtime_trace::{
-    AllocationGroup, CommandGroup, Compiled, ContentionGroup, ExceptionGroup, Kept, MessageGroup,
-    ProviderCount, RequestGroup, RuntimeStack, RuntimeTrace,
+    AllocationGroup, AllocationSampling, CommandGroup, Compiled, ContentionGroup, ExceptionGroup, Kept,
+    MessageGroup, ProviderCount, RequestGroup, RuntimeStack, RuntimeTrace,
 };
 use biopsy_model::symbol::Function;
 use biopsy_model::{MonoNanos, Nanos};
 use rustc_hash::FxHashMap;
+
+fn is_random(trace: &RuntimeTrace) -> bool {
+    trace.allocation_sampling == AllocationSampling::Random
+}
 
 /// Puts what was said first before what was said later, of the same process. Totals add up; groups that are the same become one,
 /// and equal stacks are one stack. What reaches from the first stretch into the second (a collection, a wait) is in neither, or in the
@@ -17,7 +21,16 @@ use rustc_hash::FxHashMap;
 #[must_use]
 pub fn join(earlier: RuntimeTrace, later: RuntimeTrace) -> RuntimeTrace {
     let mut stacks = Stacks::default();
-    let (mut first, second) = (stacks.renumber(earlier), stacks.renumber(later));
+    let (mut first, mut second) = (stacks.renumber(earlier), stacks.renumber(later));
+    if is_random(&first) != is_random(&second) {
+        // As within one stream: samples at random replace ticks.
+        let ticks = if is_random(&first) { &mut second } else { &mut first };
+        ticks.allocation_groups.clear();
+        ticks.allocation_sampling = AllocationSampling::default();
+    }
+    if first.allocation_sampling == AllocationSampling::default() {
+        first.allocation_sampling = second.allocation_sampling;
+    }
     first.runtime.version = second.runtime.version.or(first.runtime.version);
     first.runtime.entry = second.runtime.entry.or(first.runtime.entry);
     first.source = second.source;
@@ -359,6 +372,37 @@ mod tests {
         let other = join(stretch(1, 10), join(stretch(2, 20), stretch(4, 30)));
         assert_eq!(all.counters, other.counters);
         assert_eq!(all.request_groups, other.request_groups);
+    }
+
+    #[test]
+    fn allocations_sampled_at_random_replace_ticks_of_the_other_stretch() {
+        let stretch = |sampling: AllocationSampling, bytes| {
+            let mut one = trace();
+            one.allocation_sampling = sampling;
+            one.allocation_groups = vec![AllocationGroup {
+                type_name: "App.One".to_owned(),
+                stack: None,
+                bytes,
+                samples: 1,
+                large: false,
+            }];
+            one
+        };
+        let nothing = || stretch(AllocationSampling::default(), 0);
+        let (ticks, random) =
+            (|| stretch(AllocationSampling::Ticks, 10), || stretch(AllocationSampling::Random, 7));
+        for (first, second, sampling, bytes) in [
+            (ticks(), ticks(), AllocationSampling::Ticks, 20),
+            (random(), random(), AllocationSampling::Random, 14),
+            (ticks(), random(), AllocationSampling::Random, 7),
+            (random(), ticks(), AllocationSampling::Random, 7),
+            (nothing(), random(), AllocationSampling::Random, 7),
+            (ticks(), nothing(), AllocationSampling::Ticks, 10),
+        ] {
+            let both = join(first, second);
+            assert_eq!(both.allocation_sampling, sampling);
+            assert_eq!(both.allocation_groups.iter().map(|group| group.bytes).sum::<u64>(), bytes);
+        }
     }
 
     #[test]

@@ -237,8 +237,7 @@ impl<'a> Allocation<'a> {
         })
     }
 
-    /// Reads a sample taken at random (303, since .NET 10): each byte with a chance of 1 to 102,400. The bytes it stands for
-    /// are this distance, and what of the object lies behind the sampled byte.
+    /// Reads a sample taken at random (303, since .NET 10).
     #[must_use]
     pub fn read_sample(payload: &'a [u8]) -> Option<Self> {
         whole(payload, |cursor| {
@@ -248,10 +247,28 @@ impl<'a> Allocation<'a> {
             let type_name = Text::read(cursor, "TypeName")?;
             cursor.skip("Address", 8)?;
             let size = cursor.u64("ObjectSize")?;
-            let sampled = cursor.u64("SampledByteOffset")?;
-            Ok(Self { bytes: 102_399_u64.saturating_add(size.saturating_sub(sampled)), kind, type_name })
+            cursor.skip("SampledByteOffset", 8)?;
+            Ok(Self { bytes: bytes_of_sample(size), kind, type_name })
         })
     }
+}
+
+/// The chance that an allocated byte makes its object a sample (`samplingDistributionMean` of the runtime).
+const CHANCE: f64 = 1.0 / 102_400.0;
+
+/// The bytes that a sampled object stands for: its size over the chance that one of this size is sampled, which is the estimator of the
+/// runtime's design document. The more an object is above the mean distance, the more it stands for itself alone.
+fn bytes_of_sample(size: u64) -> u64 {
+    #[expect(clippy::cast_precision_loss, reason = "objects have less than 2^53 bytes")]
+    let size = size as f64;
+    let chance = -(size * (-CHANCE).ln_1p()).exp_m1();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; too large ones saturate"
+    )]
+    let bytes = (size / chance).round() as u64;
+    bytes
 }
 
 impl<'a> ExceptionThrown<'a> {

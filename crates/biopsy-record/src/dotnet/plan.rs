@@ -22,9 +22,9 @@ use biopsy_model::runtime_trace::SampledKind;
 
 use super::options::{AppLogLevel, DotNetOptions};
 use super::providers::{
-    ALLOCATION, CHATTER, CONTENTION, COUNTER_SOURCES, DIAGNOSTIC_SOURCE, EXCEPTION, GC, HEARTBEAT, JIT,
-    LOADER, LOGGING, REQUEST_SOURCES, RUNTIME, THREADING, VERBOSE_CHATTER, add, counters, logs, meters,
-    rates, requests,
+    ALLOCATION, ALLOCATION_SAMPLED, ALLOCATION_SAMPLING, CHATTER, CONTENTION, COUNTER_SOURCES,
+    DIAGNOSTIC_SOURCE, EXCEPTION, GC, HEARTBEAT, JIT, LOADER, LOGGING, REQUEST_SOURCES, RUNTIME, THREADING,
+    VERBOSE_CHATTER, add, counters, logs, meters, rates, requests,
 };
 
 /// MiB that the runtime may use for events that were not fetched yet.
@@ -108,7 +108,10 @@ impl Lane {
     /// The kind that an event is counted as by the budget.
     pub(crate) fn of(metadata: &EventMetadata) -> Option<Self> {
         match metadata.provider.as_str() {
-            RUNTIME => Some(if metadata.id == ALLOCATION { Self::Allocations } else { Self::Runtime }),
+            RUNTIME => Some(match metadata.id {
+                ALLOCATION | ALLOCATION_SAMPLED => Self::Allocations,
+                _ => Self::Runtime,
+            }),
             LOGGING => Some(Self::Logs),
             DIAGNOSTIC_SOURCE => Some(Self::Requests),
             name if REQUEST_SOURCES.contains(&name) && metadata.name != "EventCounters" => {
@@ -249,32 +252,36 @@ impl Group {
         // and counters tell how many there were and how long that took, that is too much for what it adds. Of versions to come only
         // events are sure to tell.
         let methods = ask.starting || ask.major != Some(10);
+        // Since .NET 10 they are told at random, and at a level that has no chatter.
+        let at_random = ask.major.is_some_and(|major| major >= 10);
         let mut keywords = 0;
         for (lane, its) in [
             (Lane::Runtime, GC | LOADER | CONTENTION | EXCEPTION | THREADING),
             (Lane::Base, if methods { JIT } else { 0 }),
-            (Lane::Allocations, GC),
+            (Lane::Allocations, if at_random { ALLOCATION_SAMPLING } else { GC }),
         ] {
             keywords |= if self.has(lane) { its } else { 0 };
         }
         if keywords == 0 {
             return None;
         }
-        // Methods have names, and the start of their compilation, at level Verbose only. So do allocations, so that before single
-        // events can be left out (.NET 10) only memory names methods.
+        // Methods have names, and the start of their compilation, at level Verbose only. Ticks of allocations are of that level too, so that
+        // before single events can be left out (.NET 10) only memory names methods.
         let alone = !self.has(Lane::Runtime);
         let names = methods && ask.major.is_some_and(|major| major >= 10);
-        let verbose = alone || self.has(Lane::Allocations) || names;
+        let ticks = self.has(Lane::Allocations) && !at_random;
+        let verbose = (alone && self.has(Lane::Base)) || ticks || names;
         let level = if verbose { EventLevel::Verbose } else { EventLevel::Informational };
         let provider = Provider::new(RUNTIME, keywords, level);
-        Some(provider.with_filter(match (alone, self.has(Lane::Base)) {
-            (true, true) => EventFilter::Only(vec![141, 142, 143, 144, 145]),
-            (true, false) => EventFilter::Only(vec![ALLOCATION]),
-            (false, _) => {
-                let mut without = [&CHATTER[..], &VERBOSE_CHATTER[..]].concat();
-                without.extend((!self.has(Lane::Allocations)).then_some(ALLOCATION));
-                EventFilter::Without(without)
-            }
+        let allocation = if at_random { ALLOCATION_SAMPLED } else { ALLOCATION };
+        Some(provider.with_filter(if alone {
+            let mut only = if self.has(Lane::Base) { vec![141, 142, 143, 144, 145] } else { Vec::new() };
+            only.extend(self.has(Lane::Allocations).then_some(allocation));
+            EventFilter::Only(only)
+        } else {
+            let mut without = [&CHATTER[..], &VERBOSE_CHATTER[..]].concat();
+            without.extend((!ticks).then_some(ALLOCATION));
+            EventFilter::Without(without)
         }))
     }
 }
@@ -384,13 +391,17 @@ mod tests {
             (false, 8, EventLevel::Informational),
             (false, 10, EventLevel::Informational),
             (true, 9, EventLevel::Verbose),
+            (true, 10, EventLevel::Informational),
         ] {
             let options = DotNetOptions { allocations, ..DotNetOptions::default() };
             let first = sessions(&options, major).remove(0);
             let runtime = first.providers.iter().find(|one| one.name == RUNTIME).unwrap();
             assert_eq!(runtime.level, level);
             let Some(EventFilter::Without(without)) = &runtime.filter else { panic!("{runtime:?}") };
-            assert_eq!(without.contains(&ALLOCATION), !allocations);
+            // Since 10 they are told at random, and ticks are nothing but more of the same.
+            let (ticks, random) = (allocations && major < 10, allocations && major >= 10);
+            assert_eq!(without.contains(&ALLOCATION), !ticks);
+            assert_eq!(runtime.keywords & ALLOCATION_SAMPLING != 0, random);
         }
     }
 }

@@ -15,12 +15,16 @@ pub(super) const CONTENTION: u64 = 0x4000;
 /// Exceptions.
 pub(crate) const EXCEPTION: u64 = 0x8000;
 pub(super) const THREADING: u64 = 0x1_0000;
+/// Allocations at random, since .NET 10: their only event, at level Informational.
+pub(super) const ALLOCATION_SAMPLING: u64 = 0x800_0000_0000;
 /// Events of the runtime that say nothing here: a worker that waits for work, and blocks that catch and finish.
 pub(super) const CHATTER: [u32; 8] = [57, 250, 251, 252, 253, 254, 255, 256];
 /// The same at level Verbose: pinned objects, items of the thread pool, memory for code, phases of collections.
 pub(super) const VERBOSE_CHATTER: [u32; 10] = [33, 56, 60, 61, 62, 63, 64, 65, 146, 203];
 /// About every 100 KB of allocations.
 pub(super) const ALLOCATION: u32 = 10;
+/// About one for 100 KB of allocations, each byte with the same chance.
+pub(super) const ALLOCATION_SAMPLED: u32 = 303;
 
 /// EventSources of the framework with counters that cost next to nothing.
 pub(crate) const COUNTER_SOURCES: [&str; 5] = [

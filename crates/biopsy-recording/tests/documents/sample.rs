@@ -12,9 +12,9 @@ use biopsy_model::loss::Warning;
 use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
 use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
-    AllocationGroup, AssemblyLoad, Collection, CollectionReason, CommandGroup, Compiled, Contention,
-    ContentionGroup, DataCommand, Exception, ExceptionGroup, Kept, LogMessage, MessageGroup, ProviderCount,
-    Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled, SampledKind, ThreadPoolChange,
+    AllocationGroup, AllocationSampling, AssemblyLoad, Collection, CollectionReason, CommandGroup, Compiled,
+    Contention, ContentionGroup, DataCommand, Exception, ExceptionGroup, Kept, LogMessage, MessageGroup,
+    ProviderCount, Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled, SampledKind, ThreadPoolChange,
     ThreadPoolEvent,
 };
 use biopsy_model::symbol::Function;
@@ -195,6 +195,7 @@ pub(crate) fn runtime_trace() -> RuntimeTrace {
             samples: 40,
             large: true,
         }],
+        allocation_sampling: AllocationSampling::Random,
         compiled: Compiled {
             methods: 41,
             time: Nanos(42),

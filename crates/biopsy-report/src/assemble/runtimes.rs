@@ -116,6 +116,8 @@ impl Assembly<'_> {
                 .collect(),
             message_lines: self.message_lines(trace),
             allocated_bytes: summary.allocated,
+            allocation_sampling: Some(summary.allocation_sampling.as_str().to_owned())
+                .filter(|word| !word.is_empty()),
             allocations: summary
                 .allocations
                 .iter()

@@ -3,6 +3,7 @@
 use super::escape::{code, plain};
 use crate::units::{bytes, count, counted, duration, share, to_f64};
 use biopsy_analyze::{Analysis, RequestRow, RuntimeSummary};
+use biopsy_model::runtime_trace::AllocationSampling;
 use std::fmt::Write as _;
 
 /// Rows of a table: what fits a screen.
@@ -182,7 +183,12 @@ fn allocations(text: &mut String, runtime: &RuntimeSummary) {
         return;
     }
     let all = to_f64(runtime.allocated);
-    let _ = writeln!(text, "\n| Allocated (about {} in all) | in | bytes | share |", bytes(all));
+    let how = match runtime.allocation_sampling {
+        AllocationSampling::Random => ", sampled at random",
+        AllocationSampling::Ticks => ", by ticks of the runtime",
+        AllocationSampling::Unknown | AllocationSampling::Other(_) => "",
+    };
+    let _ = writeln!(text, "\n| Allocated (about {} in all{how}) | in | bytes | share |", bytes(all));
     text.push_str("| --- | --- | ---: | ---: |\n");
     for row in runtime.allocations.iter().take(ROWS) {
         let _ = writeln!(

@@ -62,6 +62,10 @@ pub struct Runtime {
     pub message_lines: Vec<MessageLine>,
     /// Bytes allocated, estimated from samples.
     pub allocated_bytes: u64,
+    /// How the runtime chose these samples: `random` (each byte with the same chance, since .NET 10), `ticks` (the allocation that fills up each
+    /// 100 kB).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation_sampling: Option<String>,
     /// By type and place, most bytes first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allocations: Vec<Allocation>,

@@ -2,6 +2,7 @@
 
 use super::super::runtime::*;
 use super::*;
+use biopsy_model::runtime_trace::AllocationSampling;
 
 /// The bytes of a payload.
 fn payload(parts: &[Part<'_>]) -> Vec<u8> {
@@ -201,9 +202,37 @@ fn samples_taken_at_random_replace_ticks() {
     assert_eq!((ticks[0].type_name.as_str(), ticks[0].bytes, ticks[0].samples), ("App.Tick", 500, 1));
     stream.runtime(303, 0).at(2).with(&[U32(1), U16(0), U64(0), Text("App.Random"), U64(0), U64(1), U64(0)]);
     stream.runtime(10, 4).at(3).with(&tick(500));
-    let random = stream.collect().allocation_groups;
+    let trace = stream.collect();
+    let random = &trace.allocation_groups;
+    assert_eq!(trace.allocation_sampling, AllocationSampling::Random);
     let groups: Vec<_> = random.iter().map(|one| (one.type_name.as_str(), one.bytes, one.large)).collect();
     assert_eq!(groups, [("App.Random", 102_400, true)]);
+}
+
+/// The sum over all objects of their chance times what they stand for is the bytes of all, whatever their size.
+#[test]
+fn a_sampled_object_stands_for_its_size_over_its_chance() {
+    for (size, expected) in [
+        (0, 0),
+        (1, 102_400),
+        (24, 102_412),
+        (102_400, 161_994),
+        (1_024_000, 1_024_046),
+        (u64::MAX, u64::MAX),
+    ] {
+        let mut stream = Stream::new();
+        stream.runtime(303, 0).at(1).with(&[
+            U32(0),
+            U16(0),
+            U64(0),
+            Text("App.One"),
+            U64(0),
+            U64(size),
+            U64(0),
+        ]);
+        let groups = stream.collect().allocation_groups;
+        assert_eq!(groups[0].bytes, expected, "{size}");
+    }
 }
 
 #[test]
