@@ -9,10 +9,9 @@ use crate::stack::{self, Thread};
 use crate::start::{self, SHARED, is_on};
 use crate::system;
 
-/// The address space in parts of 64 MiB, and of each, words for 16 bytes.
+/// The address space in parts of 64 MiB, and of each, a word for so many bytes as are at least from one block to the next.
 const PART: u32 = 26;
 const PARTS: usize = 1 << (47 - PART);
-const PART_BYTES: usize = (1 << PART) / 16 * 4;
 /// Bits of a word for a size: the number of the place and one is above it. A size that does not fit is all ones, and is in the next
 /// three words, which are of the same block then; with nothing above it, a word is of no block.
 const WORD_BITS: u32 = 13;
@@ -26,12 +25,15 @@ const PATIENCE: u64 = 60;
 
 static PARTS_AT: AtomicU64 = AtomicU64::new(0);
 static INDEX_AT: AtomicU64 = AtomicU64::new(0);
+/// Bytes of a word, as a power of two: with all allocators 16, as blocks are so large at least (`calls::least`).
+static GRAIN: AtomicU32 = AtomicU32::new(4);
 
-/// The memory for it. `false`: there is none.
-pub fn prepare() -> bool {
+/// The memory for it. `false`: there is none. `are_apart`: blocks begin 32 bytes from each other at least, which halves what is beside them.
+pub fn prepare(are_apart: bool) -> bool {
     let (Some(parts), Some(index)) = (system::memory(PARTS * 8), system::memory(SLOTS * 4)) else { return false };
     PARTS_AT.store(parts as u64, Relaxed);
     INDEX_AT.store(index as u64, Relaxed);
+    GRAIN.store(if are_apart { 5 } else { 4 }, Relaxed);
     true
 }
 
@@ -61,21 +63,28 @@ fn shadow(block: usize, make: bool) -> Option<&'static AtomicU32> {
         return None;
     }
     let slot = word(PARTS_AT.load(Relaxed), part);
+    let grain = GRAIN.load(Relaxed);
+    let part_bytes = (1 << PART >> grain) * 4;
     let mut base = slot.load(Acquire);
     if base == 0 {
         if !make {
             return None;
         }
-        let new = system::memory(PART_BYTES)? as u64;
+        let new = system::memory(part_bytes)? as u64;
         base = match slot.compare_exchange(0, new, AcqRel, Acquire) {
             Ok(_) => new,
             Err(other) => {
-                system::call(system::MUNMAP, [new as usize, PART_BYTES, 0, 0, 0, 0]);
+                system::call(system::MUNMAP, [new as usize, part_bytes, 0, 0, 0, 0]);
                 other
             }
         };
     }
-    Some(half(base, (block & ((1 << PART) - 1)) >> 4))
+    Some(half(base, (block & ((1 << PART) - 1)) >> grain))
+}
+
+/// One of the words behind that of a block which has them.
+fn behind(block: usize, number: u32, make: bool) -> Option<&'static AtomicU32> {
+    shadow(block + ((number as usize + 1) << GRAIN.load(Relaxed)), make)
 }
 
 /// What is known of a block: the number of its place and one, above its size.
@@ -102,7 +111,7 @@ impl Known {
         if size >= IN_NEXT {
             for number in 0..3 {
                 let part = size >> (number * WORD_BITS) & IN_NEXT;
-                shadow(block + 16 * (number as usize + 1), true)?.store(part as u32, Relaxed);
+                behind(block, number, true)?.store(part as u32, Relaxed);
             }
         }
         first.store((self.0 >> SIZE_BITS << WORD_BITS | size.min(IN_NEXT)) as u32, Release);
@@ -120,7 +129,7 @@ impl Known {
         place.store(0, Release);
         if size == IN_NEXT {
             let part = |number: u32| {
-                let place = shadow(block + 16 * (number as usize + 1), false);
+                let place = behind(block, number, false);
                 place.map_or(0, |place| u64::from(place.load(Relaxed)) & IN_NEXT) << (number * WORD_BITS)
             };
             size = part(0) | part(1) | part(2);

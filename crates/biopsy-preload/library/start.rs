@@ -172,7 +172,7 @@ fn share() {
     }
     SHUT_IN_FIRST.store(system::seccomp(), Relaxed);
     let Some(switch) = system::memory(4096) else { return problem(PROBLEM_NO_MEMORY) };
-    if !count::prepare() {
+    if !count::prepare(are_apart()) {
         return problem(PROBLEM_NO_MEMORY);
     }
     // Linux 4.14.
@@ -182,6 +182,15 @@ fn share() {
     // SAFETY: the page of ours.
     unsafe { &*switch.cast::<AtomicU64>() }.store(1, Relaxed);
     SWITCH.store(switch as u64, Release);
+}
+
+/// Whether the allocator is that of glibc, all of it, whose smallest block has 32 bytes with its header.
+fn are_apart() -> bool {
+    let glibc = modules::next(b"gnu_get_libc_version");
+    let aligned = [&REAL.memalign, &REAL.aligned_alloc, &REAL.posix_memalign, &REAL.valloc, &REAL.pvalloc];
+    let all = [&REAL.malloc, &REAL.calloc, &REAL.realloc, &REAL.free];
+    let is_its = |real: &&Real| real.get().is_some_and(|function| modules::are_together(glibc, function));
+    glibc != 0 && all.iter().all(is_its) && aligned.iter().all(|real| real.get().is_none() || is_its(real))
 }
 
 #[used]

@@ -14,6 +14,9 @@ use super::demangle::prefix;
 const FILE_BYTES: u64 = 256 << 20;
 const SYMBOLS: usize = 2 << 20;
 const NAME_BYTES: usize = 512;
+/// Symbols of a kernel with many modules, and bytes of a name.
+const USUAL: usize = 256 << 10;
+const USUAL_NAME: usize = 32;
 /// Addresses further than this from the last symbol before them, in bytes, are in no function: code of modules and
 /// BPF programs ends without saying so.
 const REACH: u64 = 1 << 20;
@@ -54,7 +57,9 @@ impl Kallsyms {
     }
 
     pub(crate) fn read(source: impl Read) -> Result<Self, KallsymsError> {
-        let mut found = Self::default();
+        // Pages that nothing is written to take no memory, and vectors that grow leave holes behind.
+        let mut found =
+            Self { symbols: Vec::with_capacity(USUAL), names: Vec::with_capacity(USUAL * USUAL_NAME) };
         let mut lines = BufReader::with_capacity(64 << 10, source.take(FILE_BYTES));
         let mut line = Vec::new();
         let mut hidden = 0_u32;
@@ -63,32 +68,36 @@ impl Kallsyms {
             if (&mut lines).take(4 * NAME_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
                 break;
             }
-            if let Some((address, name)) = parse(&line) {
+            if let Some((address, name, module)) = parse(&line) {
                 if address == 0 {
                     hidden += 1;
                 } else {
-                    found.push(address, &name);
+                    found.push(address, name, module);
                 }
             }
         }
         if found.symbols.is_empty() && hidden > 0 {
             return Err(KallsymsError::Hidden);
         }
-        // Stable: of several names for an address the first stands, as in the kernel's own lookup.
-        found.symbols.sort_by_key(|(address, _)| *address);
+        // Of several names for an address the first stands, as in the kernel's own lookup: its place is before the others'.
+        found.symbols.sort_unstable();
         found.symbols.dedup_by_key(|(address, _)| *address);
         found.symbols.shrink_to_fit();
         found.names.shrink_to_fit();
         Ok(found)
     }
 
-    fn push(&mut self, address: u64, name: &str) {
-        let bytes = prefix(name, NAME_BYTES).as_bytes();
-        let (Ok(at), Ok(length)) = (u32::try_from(self.names.len()), u16::try_from(bytes.len())) else {
-            return;
-        };
+    fn push(&mut self, address: u64, name: &str, module: Option<&str>) {
+        let name = prefix(name, NAME_BYTES).as_bytes();
+        let module = module.map(|module| prefix(module, NAME_BYTES).as_bytes());
+        let length = name.len() + module.map_or(0, |module| 1 + module.len());
+        let (Ok(at), Ok(length)) = (u32::try_from(self.names.len()), u16::try_from(length)) else { return };
         self.names.extend(length.to_le_bytes());
-        self.names.extend(bytes);
+        self.names.extend(name);
+        if let Some(module) = module {
+            self.names.push(b' ');
+            self.names.extend(module);
+        }
         self.symbols.push((address, at));
     }
 
@@ -104,8 +113,8 @@ impl Kallsyms {
     }
 }
 
-/// Address and name (with its module) of a line about code.
-fn parse(line: &[u8]) -> Option<(u64, String)> {
+/// Address, name and module of a line about code.
+fn parse(line: &[u8]) -> Option<(u64, &str, Option<&str>)> {
     let line = std::str::from_utf8(line).ok()?;
     let mut fields = line.split_ascii_whitespace();
     let address = u64::from_str_radix(fields.next()?, 16).ok()?;
@@ -113,10 +122,7 @@ fn parse(line: &[u8]) -> Option<(u64, String)> {
         return None;
     }
     let name = fields.next()?;
-    Some(match fields.next() {
-        Some(module) => (address, format!("{name} {module}")),
-        None => (address, name.to_owned()),
-    })
+    Some((address, name, fields.next()))
 }
 
 #[cfg(test)]

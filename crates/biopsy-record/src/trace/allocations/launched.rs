@@ -258,8 +258,14 @@ impl Counted {
         self.is_over = true;
     }
 
-    /// What was not counted because others did it.
-    pub(in super::super) fn tell_children(&self, sink: &mut Sink) -> io::Result<()> {
+    /// At the end: what was not counted because others did it, or because it did not come by.
+    pub(in super::super) fn tell_what_is_missing(&mut self, sink: &mut Sink) -> io::Result<()> {
+        if self.header().is_some_and(|header| header.is_there && header.sites == 0) {
+            self.tell(
+                sink,
+                "none came by the library that counts them: the program made none, or has an allocator of its own",
+            )?;
+        }
         match self.children.said() {
             None => Ok(()),
             Some((text, hint)) => sink.warn("allocations.children-not-counted", text, hint),
@@ -277,7 +283,7 @@ impl Counted {
         if is_exec {
             return self.tell(sink, "it executed another program, and what that allocates is not counted");
         }
-        if self.is_loaded() {
+        if self.header().is_some_and(|header| header.is_there) {
             return Ok(());
         }
         self.tell(
@@ -286,9 +292,9 @@ impl Counted {
         )
     }
 
-    fn is_loaded(&self) -> bool {
+    fn header(&self) -> Option<Header> {
         let mut head = vec![0; HEADER_BYTES];
-        self.program.shared.read_exact_at(&mut head, 0).is_ok() && Header::read(&head).is_there
+        self.program.shared.read_exact_at(&mut head, 0).is_ok().then(|| Header::read(&head))
     }
 
     fn give_up(&mut self, sink: &mut Sink, why: &str) -> io::Result<()> {

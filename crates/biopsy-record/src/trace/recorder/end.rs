@@ -35,8 +35,8 @@ impl Recorder {
         self.note_unwatched();
         if cut_short.is_none() {
             self.last_reading();
-            if let Some(counted) = &self.counted {
-                let result = counted.tell_children(&mut self.state.sink);
+            if let Some(counted) = &mut self.counted {
+                let result = counted.tell_what_is_missing(&mut self.state.sink);
                 self.state.keep(result);
             }
             let now = monotonic_nanos();
