@@ -36,7 +36,6 @@ impl LastPlace {
     }
 }
 
-
 /// Where the value of a name is, and how it is attached.
 fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     let key = name.start;
