@@ -53,7 +53,7 @@ impl Check {
             Self::Host => !is_this_host(bytes),
             Self::Credentials => is_credentials(&text[..value.start], bytes),
             Self::NoPrompt => !bytes.trim_ascii_end().ends_with(b":"),
-            Self::OfAddress => !is_example(&text[..value.start], bytes) && !STANDS_FOR_NONE.contains(&bytes),
+            Self::OfAddress => !is_example(&text[..value.start], bytes),
         };
         is.then_some(value)
     }
@@ -62,9 +62,6 @@ impl Check {
 fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
-
-/// What stands in the place of a password where the user is a token.
-const STANDS_FOR_NONE: [&[u8]; 3] = [b"x-oauth-basic", b"x-token-auth", b"x-access-token"];
 
 /// Does a number go on here: `.5` behind `1.2.3.4`?
 fn goes_on(text: &[u8], at: usize, sign: u8) -> bool {

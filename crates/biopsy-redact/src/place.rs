@@ -2,15 +2,12 @@
 
 use std::ops::Range;
 
-use crate::attribute::ATTRIBUTE_REACH;
+use crate::element::element;
 use crate::plausible;
 use crate::quote::Quote;
 use crate::rules::Strength;
 use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
 use crate::{answered, attribute, below, lead, reported};
-
-/// How far the end of an element may be from its beginning, in bytes: longer than any token.
-const CLOSING_REACH: usize = 16 << 10;
 
 /// Operations of WildFly on what the name in front of the colon is called.
 const CALLS: [&[u8]; 3] =
@@ -297,98 +294,6 @@ fn yaml_block(text: &[u8], at: usize) -> Option<usize> {
         .iter()
         .all(|b| matches!(b, b'-' | b'+' | b'0'..=b'9' | b' ' | b'\r'))
         .then_some(at + line + 1)
-}
-
-/// `<key>` or `<x:key a="b">`.
-fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
-    // Most names stand in no tag, and end here.
-    if !text[..name.start].ends_with(b"<")
-        && !text[..name.start].ends_with(b"&lt;")
-        && !text[..name.start].ends_with(b":")
-    {
-        return None;
-    }
-    // The line that a logger of JSON wrote ends behind the tag.
-    let tag_end = memchr::memchr(b'>', &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)]);
-    let behind = tag_end.map_or(&text[name.end..], |tag_end| &text[name.end + tag_end + 1..]);
-    if tag_end.is_some()
-        && [&b"\\n\""[..], b"\\r\\n\"", b"\\\\n\\\""].iter().any(|end| behind.starts_with(end))
-    {
-        return None;
-    }
-    let before = &text[..name.start];
-    let before = match before.split_last() {
-        Some((b':', prefix)) => {
-            let length =
-                prefix.iter().rev().take(16).take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
-            &prefix[..prefix.len() - length]
-        }
-        _ => before,
-    };
-    if let Some(outer) = before.strip_suffix(b"&lt;") {
-        let rest = &text[name.end..];
-        if rest
-            .strip_prefix(b"&gt;")
-            .is_some_and(|behind| is_type_argument(outer, &text[name.clone()], behind))
-        {
-            return None;
-        }
-        return rest.starts_with(b"&gt;").then_some(Place {
-            key: name.start,
-            at: name.end + 4,
-            how: How::CodedElement,
-            key_quote: None,
-            whole_line: false,
-        });
-    }
-    let outer = before.strip_suffix(b"<")?;
-    if text[name.end..]
-        .strip_prefix(b">")
-        .is_some_and(|behind| is_type_argument(outer, &text[name.clone()], behind))
-    {
-        return None;
-    }
-    let tag = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
-    let close = memchr::memchr2(b'>', b'<', tag)?;
-    let opens =
-        tag[close] == b'>' && (close == 0 || (tag[0].is_ascii_whitespace() && tag[close - 1] != b'/'));
-    opens.then_some(Place {
-        key: name.start,
-        at: name.end + close + 1,
-        how: How::Element,
-        key_quote: None,
-        whole_line: false,
-    })
-}
-
-/// Whether what looks like an element is part of the name of code: `ValueTask<AccessToken>.GetAwaiter`, `<GetAccessToken>d__5.MoveNext`.
-/// Seen in the stacks of every program with `Azure.Core`: the rest of the name was learned as a secret, found everywhere, and no
-/// bundle was made.
-fn is_type_argument(outer: &[u8], name: &[u8], behind: &[u8]) -> bool {
-    // An element that is closed is one, whatever stands in it.
-    if is_closed(name, behind) {
-        return false;
-    }
-    // What compilers make: `d__5`, `g__Inner|3_0`, `c__DisplayClass`.
-    if let [b'b' | b'c' | b'd' | b'g', b'_', b'_', ..] = behind {
-        return true;
-    }
-    let of_type = outer.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    let goes_on = behind.first().is_none_or(|byte| {
-        byte.is_ascii_whitespace()
-            || matches!(byte, b'.' | b'(' | b')' | b'[' | b']' | b',' | b'>' | b':' | b'+' | b'"' | b'\\')
-    });
-    of_type && (goes_on || behind.starts_with(b"&gt;"))
-}
-
-/// Whether the element `name` ends in what follows its beginning: `</name>`, `</space:name>`, also coded.
-fn is_closed(name: &[u8], behind: &[u8]) -> bool {
-    let reach = &behind[..behind.len().min(CLOSING_REACH)];
-    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'_' | b'-' | b'.');
-    memchr::memmem::find_iter(reach, name).any(|at| {
-        let start = reach[..at].iter().rposition(|byte| !is_of_name(byte)).map_or(0, |last| last + 1);
-        [&b"</"[..], b"<\\/", b"&lt;/"].iter().any(|opening| reach[..start].ends_with(opening))
-    })
 }
 
 /// `--key value`, `-Key value`, and as JSON or Python lists: `"--key", "value"`.

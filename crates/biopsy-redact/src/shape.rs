@@ -105,6 +105,8 @@ pub(crate) struct ShapeMatch {
 
 /// Longest rest of a credential behind what its form says, in bytes.
 const REST_MAX: usize = 400;
+/// What a line may have behind the end of a match, in bytes.
+const LINE_REST_MAX: usize = 256;
 /// Shortest beginning of a credential that no name of code has, in bytes.
 const LONG_PREFIX: usize = 10;
 /// Shortest part of one behind a colon or point, in bytes.
@@ -263,7 +265,7 @@ impl Shape {
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
             && (!self.mixed || plausible::is_mixed(value))
             && (!self.generated || made_up::is_generated(value))
-            && !(!self.prefixes.is_empty() && is_setting(value, self.random_run))
+            && (self.prefixes.is_empty() || !is_setting(value, self.random_run))
             && (self.random_run == 0
                 || self.is_random_behind_prefix(value)
                 || !self.prefixes.is_empty()
@@ -399,13 +401,16 @@ fn base64_runs(text: &[u8], range: Range<usize>, least: usize, values: &mut Vec<
 
 /// Pairs of hex with colons between them (`fb:15:8b:`) at the end of each line: what a logger writes stands in front.
 fn hex_pairs(text: &[u8], range: &Range<usize>, values: &mut Vec<Range<usize>>) {
+    let limit = text.len().min(range.end + LINE_REST_MAX);
+    let end = memchr::memchr(b'\n', &text[range.end..limit]).map_or(range.end, |newline| range.end + newline);
+    let is_pair = |pair: &[u8]| pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
     let mut from = range.start;
-    for line in text[range.clone()].split(|b| *b == b'\n') {
+    for line in text[range.start..end].split(|b| *b == b'\n') {
         let body = line.trim_ascii_end();
         let length = body.iter().rev().take_while(|b| b.is_ascii_hexdigit() || **b == b':').count();
-        let end = from + body.len();
-        if length >= 2 {
-            values.push(end - length..end);
+        let run = &body[body.len() - length..];
+        if run.strip_suffix(b":").unwrap_or(run).split(|b| *b == b':').all(is_pair) {
+            values.push(from + body.len() - length..from + body.len());
         }
         from += line.len() + 1;
     }

@@ -258,3 +258,61 @@ proptest! {
         biopsy_redact::memory::fuzz_memory(&bytes);
     }
 }
+
+/// Names that nobody has listed, where a random run stands behind them.
+#[test]
+fn names_that_end_in_key_are_asked_about_where_a_random_run_follows() {
+    for value in
+        ["J5iRMGr1rJHBs9iZcUC9AFHyQaytPeN9", "95bbe767b76609f6f856a85a88d3adde-4", "4873c072ea03444d9f61"]
+    {
+        for frame in [
+            "map[host:db1 ZORB_KEY:{} port:80]",
+            "{\"user\"=>\"app\", \"zorbKey\"=>\"{}\"}",
+            "{'user': 'app', 'zorb_key': '{}', 'port': 80}",
+            "[Service]\nEnvironment=LANG=C\nEnvironment=ZORB_KEY={}\nUser=app\n",
+            "Server=db1;User Id=app;ZorbKey={};Timeout=30",
+            "<add key=\"ZorbKey\" value=\"{}\" />",
+            "<zorbKey>{}</zorbKey>",
+        ] {
+            let text = frame.replace("{}", value);
+            let wanted = frame.replace("{}", &"*".repeat(value.len()));
+            for is_wide in [false, true] {
+                let write = |text: &str| -> Vec<u8> {
+                    match is_wide {
+                        false => text.as_bytes().to_vec(),
+                        true => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+                    }
+                };
+                let mut memory = [&[0, 0x7f, 1, 0, 0][..], &write(&text), &[0, 0, 0, 0x10]].concat();
+                let all = [&[0, 0x7f, 1, 0, 0][..], &write(&wanted), &[0, 0, 0, 0x10]].concat();
+                let whole = 0..memory.len();
+                let scanner = MemoryScanner::new(&Literals::new()).expect("the built-in packs are right");
+                scanner.mask(&mut memory, whole, |_, _| {});
+                assert_eq!(memory.escape_ascii().to_string(), all.escape_ascii().to_string(), "{text}");
+            }
+        }
+    }
+}
+
+/// Keys of other things, words and identifiers stay: a debugger needs them.
+#[test]
+fn keys_of_tables_caches_and_objects_stay() {
+    let scanner = MemoryScanner::new(&Literals::new()).expect("the built-in packs are right");
+    for text in [
+        "cacheKey=J5iRMGr1rJHBs9iZcUC9AFHyQaytPeN9",
+        "{\"partitionKey\":\"J5iRMGr1rJHBs9iZcUC9AFHyQaytPeN9\"}",
+        "publicKey: 95bbe767b76609f6f856a85a88d3adde",
+        "PrimaryKey=CustomersByNumberAndDate2",
+        "registryKey: HKEY_LOCAL_MACHINE",
+        "key=\"J5iR\"",
+        "hotkey: ctrl+shift+p",
+        "monkey=J5iRMGr1rJHBs9iZ",
+        "sortKey>d__12.MoveNext()",
+    ] {
+        let before = [&[0, 0x7f, 1][..], text.as_bytes(), &[0, 0x10]].concat();
+        let mut memory = before.clone();
+        let whole = 0..memory.len();
+        scanner.mask(&mut memory, whole, |_, _| {});
+        assert_eq!(memory.escape_ascii().to_string(), before.escape_ascii().to_string());
+    }
+}

@@ -1,6 +1,7 @@
 //! What is masked in which frame, and that the frame stays: tables of texts, each at once, in pieces, in UTF-16 and twice; and documents in
 //! which every cell, element and attribute may hold what logs and settings hold, read by readers that share nothing with the redactor.
 
+mod apart;
 mod commands;
 mod content;
 mod csv;
