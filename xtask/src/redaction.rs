@@ -1,8 +1,8 @@
 //! `cargo xtask redaction`: planted secrets of hundreds of kinds at dozens of places, and how many the redactor masks.
 //!
 //! Kinds and places are tables in `fixtures/secrets`; what is made from them is the same in each run. Kinds and places
-//! belong to half A or B by their names, or to half C, D, E or F, which have tables of their own: rules may be tuned on A to E but
-//! for the rest of E, which is half of its kinds: figures are of it, and its misses are never shown, nor those of F.
+//! belong to half A or B by their names, or to half C, D, E or F, which have tables of their own. The rest of E is half of its
+//! kinds, which were held out longer; rules may be tuned on all of them but F, which is held out: its misses are never shown.
 
 mod case;
 mod checksum;
