@@ -262,6 +262,7 @@ proptest! {
 /// Names that nobody has listed, where a random run stands behind them.
 #[test]
 fn names_that_end_in_key_are_asked_about_where_a_random_run_follows() {
+    let scanner = MemoryScanner::new(&Literals::new()).expect("the built-in packs are right");
     for value in
         ["J5iRMGr1rJHBs9iZcUC9AFHyQaytPeN9", "95bbe767b76609f6f856a85a88d3adde-4", "4873c072ea03444d9f61"]
     {
@@ -286,7 +287,6 @@ fn names_that_end_in_key_are_asked_about_where_a_random_run_follows() {
                 let mut memory = [&[0, 0x7f, 1, 0, 0][..], &write(&text), &[0, 0, 0, 0x10]].concat();
                 let all = [&[0, 0x7f, 1, 0, 0][..], &write(&wanted), &[0, 0, 0, 0x10]].concat();
                 let whole = 0..memory.len();
-                let scanner = MemoryScanner::new(&Literals::new()).expect("the built-in packs are right");
                 scanner.mask(&mut memory, whole, |_, _| {});
                 assert_eq!(memory.escape_ascii().to_string(), all.escape_ascii().to_string(), "{text}");
             }
