@@ -10,14 +10,13 @@ pub(super) fn is_fatal(number: i32, code: Option<i32>) -> bool {
     }
 }
 
-/// The result that the kernel puts into a system call before a filter has decided on it (-ENOSYS): of a thread that the filter killed for it
-/// nothing else is left there, while others were woken from what they waited for.
-const NOT_DECIDED: u64 = 0_u64.wrapping_sub(38);
-
-/// A filter of system calls killed the process in this thread: all its threads have the signal.
+/// A filter of system calls killed the process in this thread: all its threads have the signal. Before it kills, the kernel puts the number of
+/// the call back to where its result would be (`syscall_rollback` in kernel/seccomp.c).
 pub(super) fn is_filtered(number: i32, registers: Option<&biopsy_image::GeneralRegisters>) -> bool {
-    number == 31
-        && registers.is_some_and(|registers| registers.rax == NOT_DECIDED && registers.orig_rax != u64::MAX)
+    let rolled_back = |registers: &biopsy_image::GeneralRegisters| {
+        registers.rax == registers.orig_rax && registers.orig_rax < u64::from(u32::MAX)
+    };
+    number == 31 && registers.is_some_and(rolled_back)
 }
 
 /// What the signal means.
@@ -151,6 +150,19 @@ mod tests {
         assert!(meaning(13).contains("broken pipe") && meaning(14).contains("timer"));
         let outside: Vec<i32> = (0..=64).filter(|&number| is_from_outside(number)).collect();
         assert_eq!(outside, [1, 2, 9, 15]);
+    }
+
+    #[test]
+    fn who_made_the_call_that_a_filter_did_not_allow_is_told_from_who_slept() {
+        let registers = |rax: u64, orig_rax: u64| biopsy_image::GeneralRegisters {
+            rax,
+            orig_rax,
+            ..biopsy_image::GeneralRegisters::from_words(&[0; 27])
+        };
+        assert!(is_filtered(31, Some(&registers(83, 83))));
+        assert!(!is_filtered(31, Some(&registers(0_u64.wrapping_sub(38), 230))), "it slept");
+        assert!(!is_filtered(31, Some(&registers(u64::MAX, u64::MAX))), "in no call");
+        assert!(!is_filtered(9, Some(&registers(83, 83))) && !is_filtered(31, None));
     }
 
     #[test]

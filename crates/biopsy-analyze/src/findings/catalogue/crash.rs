@@ -44,10 +44,19 @@ pub(super) const ABORT: About = About {
 };
 
 pub(super) const FATAL_SIGNAL: About = About {
-    means: "The process died of a signal that says little by itself: illegal instruction, arithmetic error, bus error, or one sent by another.",
-    said: &[of_memory("died of another signal", "a signal")],
+    means: "The process died of a signal that says little by itself: an illegal instruction, an arithmetic error, a limit (CPU time, file size), a \
+            system call that a filter does not allow; or of one that ends a process which has no function for it: a write to a closed pipe or \
+            connection (SIGPIPE), a timer, SIGUSR1; or somebody ended it (SIGTERM, SIGKILL, SIGHUP, SIGINT).",
+    said: &[of_memory(
+        "died of another signal: critical; a warning where somebody ended it. Signals that leave no core are told of dumps that biopsy made as the \
+         process ended (`dump --on crash`): debuggers stop at them, too, where the program handles them",
+        "a signal",
+    )],
     disproved_by: "The dump was asked for (`gcore`, `SIGQUIT`): then nothing crashed.",
-    to_do: &["Look at the instruction and the thread that got the signal"],
+    to_do: &[
+        "Look at the instruction and the thread that got the signal",
+        "Of SIGPIPE: ignore it, and handle EPIPE where it writes; of SIGTERM and SIGKILL: look who sent it, and why",
+    ],
 };
 
 pub(super) const UNHANDLED_EXCEPTION: About = About {

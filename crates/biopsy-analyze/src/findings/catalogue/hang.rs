@@ -57,7 +57,8 @@ pub(super) const NEVER_WOKEN: About = About {
     said: &[of_memory(
         "somebody waits, and nobody is left who would end that: goroutines at a wait group that no code ahead of any other counts down \
          (warning) or at a channel that nobody takes from (notice); conditions that no code of the program signals, semaphores whose slots \
-         were lost (warning); locks without an owner that no thread, and no goroutine, is about to give back (notice); conditions whose waiters are all that could come to code that signals one (notice); threads at one \
+         were lost (warning); locks without an owner that no thread, and no goroutine, is about to give back (notice); conditions whose waiters are all that could come to code that signals one (notice); a process all of whose threads wait, without a \
+         limit, for what only another of them could give (notice); threads at one \
          monitor of Java that wait for different things (notice)",
         "the runtime's memory; code",
     )],
@@ -76,7 +77,9 @@ pub(super) const STUCK_WAIT: About = About {
          future, latch, barrier, event, pulse, semaphore, room in a queue, the end of a process that it started; a child that waits until its output \
          is read is named), and nothing says who: a notice from 2 on. Workers that wait \
          for work are left out. Of one, or of the main thread alone, it is an information, and so it is of those at a condition, a \
-         semaphore, an atomic, a pulse, a channel, `Atomics.wait` of JavaScript, a `connect` or an `open` where nothing else was found: who stands alone first, then the most, who takes work at last",
+         semaphore, an atomic, a pulse, a channel, `Atomics.wait` of JavaScript, a `connect`, an `open` or a message queue where nothing else was found: who stands alone first, then the most, who takes work at last. So \
+         it is of those who wait for data of a connection whose other end only their own process has, and at last of any connection; of those who \
+         wait for room that only their own process could make, and of a process that has called `exit` and whose end waits, it is a notice",
         "stacks; the runtime's memory",
     )],
     disproved_by: "A second look in which they stand elsewhere, or wait for the next answer.",

@@ -150,7 +150,7 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
     let across = analysis.across.as_ref()?;
     let severity = match first.object? {
         // The one that waits may be the one who should do something; another thread of it may as well.
-        _ if across.chain_returns => Severity::Notice,
+        _ if across.chain_returns || is_alone_inside(last) => Severity::Notice,
         // It will not give back what it has until somebody lets it go on.
         PeerObject::FileLock | PeerObject::Semaphore | PeerObject::SharedLock | PeerObject::PipeRoom
             if last.does == STOPPED =>
@@ -178,6 +178,8 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
             place(analysis, first.tid).map_or(String::new(), |place| format!(", in {place}")),
             who(last),
             match across.chain_returns {
+                // A lock that somebody had when it was forked looks so.
+                _ if is_alone_inside(last) => format!("waits for {}", last.waits_for),
                 true => format!("waits for {}, which the first one has the other end of", last.waits_for),
                 false => last.does.clone(),
             }
@@ -194,6 +196,11 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
             _ => "Look at the process at the end of the chain",
         }]),
     })
+}
+
+/// A process of one thread, which waits at memory of its own: nobody is left to end that.
+fn is_alone_inside(last: &Step) -> bool {
+    last.object == Some(PeerObject::Inside) && !last.waits_for.is_empty()
 }
 
 fn who(step: &Step) -> String {
