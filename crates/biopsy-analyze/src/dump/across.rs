@@ -207,7 +207,8 @@ impl Graph<'_> {
         let full = children.filter_map(|child| {
             let mut waits = child.threads.iter().filter_map(|thread| thread.wait.as_ref());
             let wait = waits.find(|wait| {
-                wait.object == PeerObject::PipeRoom
+                // Node gives its children sockets.
+                matches!(wait.object, PeerObject::PipeRoom | PeerObject::SocketRoom)
                     && wait.all_seen
                     && !wait.timed
                     && wait.helpers == [self.own]

@@ -100,7 +100,7 @@ pub(super) fn threads(
             .or_else(|| (state == ThreadState::Running).then(|| locks::find_spin(image, thread, stacks))?);
         let ends_with = thread.registers.as_ref().filter(|_| ends_process(&state));
         let asleep =
-            lock.as_ref().is_some_and(|lock| !lock.timed) && locks::is_unchanged(image, &known, thread);
+            lock.as_ref().is_some_and(|lock| !lock.timed && locks::is_asleep(image, &known, thread, lock));
         DumpThread {
             tid: thread.tid,
             asleep,

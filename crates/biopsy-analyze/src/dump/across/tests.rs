@@ -243,6 +243,7 @@ fn a_child_waits_for_room_that_only_its_parent_could_make() {
         found.iter().map(FullPipe::label).collect::<Vec<_>>()
     };
     assert_eq!(full(7, wait(&[7], PeerObject::PipeRoom)), ["process 8 (p8)"]);
+    assert_eq!(full(7, wait(&[7], PeerObject::SocketRoom)), ["process 8 (p8)"], "a pipe of Node");
     assert!(full(4, wait(&[7], PeerObject::PipeRoom)).is_empty(), "somebody else's child");
     assert!(full(7, wait(&[7, 9], PeerObject::PipeRoom)).is_empty(), "another one reads there, too");
     assert!(full(7, wait(&[7], PeerObject::PipeData)).is_empty(), "it reads");

@@ -77,9 +77,11 @@ pub(super) fn find(
     }))
 }
 
-/// It waits for a word to change, and the word has not.
-pub(super) fn is_unchanged(image: &dyn Image, tids: &Tids, thread: &Thread) -> bool {
-    FutexWait::of(image, tids, thread, None).is_some_and(|wait| wait.is_unchanged())
+/// It waits for a word of its own process to change, and the word has not. Words that processes share another one may change; the end of a
+/// thread is told as if it were such a word.
+pub(super) fn is_asleep(image: &dyn Image, tids: &Tids, thread: &Thread, lock: &LockWait) -> bool {
+    let wait = FutexWait::of(image, tids, thread, None);
+    wait.is_some_and(|wait| wait.is_unchanged() && (wait.private || lock.kind == LockKind::Join))
 }
 
 /// A word that is 0 and waited for to be something else: what it is only the code tells that changes it. So far a futex. libstdc++ 12

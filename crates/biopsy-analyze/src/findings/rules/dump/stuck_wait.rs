@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
-use crate::dump::{DumpAnalysis, DumpThread, FrameRow, FullPipe, LockKind, Movement};
+use crate::dump::{DumpAnalysis, DumpThread, FrameRow, FullPipe, LockKind, Movement, ThreadState};
 use crate::findings::dump::NAMED;
 use crate::findings::evidence::fact;
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
@@ -188,9 +188,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     if analysis.looks.is_some() && still > 0 {
         evidence.push(fact(format!("in all looks {still} of them stood in the same place"), None));
     }
-    let full: Vec<&FullPipe> = match what.as_str() {
-        END_OF_CHILD => analysis.across.iter().flat_map(|across| &across.full_pipes).collect(),
-        _ => Vec::new(),
+    let full: Vec<&FullPipe> = if what == END_OF_CHILD || sleeps_at_tasks(analysis, first) {
+        analysis.across.iter().flat_map(|across| &across.full_pipes).collect()
+    } else {
+        Vec::new()
     };
     // Before those who wait: it is why they do.
     evidence.splice(0..0, full.iter().take(NAMED).map(|child| fact(full_pipe(child), None)));
@@ -220,6 +221,12 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
             "Give the wait a limit".to_owned(),
         ],
     })
+}
+
+/// Tasks of an event loop wait, and no thread runs: what a child has written is not listened for.
+fn sleeps_at_tasks(analysis: &DumpAnalysis, group: &Group) -> bool {
+    let tasks = group.who.first().is_some_and(|who| who.starts_with("task"));
+    tasks && analysis.threads.iter().all(|thread| thread.state != ThreadState::Running)
 }
 
 const ANSWER: &str = "What they wait for is an answer of another part of the program, not work. At one moment that is usual; where nobody gives \
