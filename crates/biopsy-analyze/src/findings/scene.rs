@@ -235,7 +235,21 @@ impl<'a> Scene<'a> {
     /// The function of the program in which, with what it calls of libraries, interpreters and the kernel, most time of `tree` goes, and
     /// its share of it.
     pub(crate) fn program_of(&self, tree: &FlameTree) -> Option<(FunctionHandle, f64)> {
-        let sums = self.program_sums(tree);
+        let sums = self.program_sums(tree, |_| true);
+        let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+        let all = tree.total().as_secs_f64();
+        (all > 0.0).then_some((function, time / all))
+    }
+
+    /// The same of what runs outside of the kernel: who allocates does not sleep, send or receive.
+    pub(crate) fn program_outside_of_kernel(&self, tree: &FlameTree) -> Option<(FunctionHandle, f64)> {
+        let is_kernel = |function: &FunctionHandle| {
+            self.row(*function).is_some_and(|row| row.kind == FunctionKind::Kernel)
+        };
+        let sums = self.program_sums(tree, |kind| match kind {
+            FlameKind::Function(function) => !is_kernel(function),
+            FlameKind::Root | FlameKind::Pruned => false,
+        });
         let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
         let all = tree.total().as_secs_f64();
         (all > 0.0).then_some((function, time / all))
@@ -243,11 +257,16 @@ impl<'a> Scene<'a> {
 
     /// Share of `tree` that is in functions of the program and what they call.
     pub(crate) fn program_share(&self, tree: &FlameTree) -> f64 {
-        self.program_sums(tree).values().sum::<f64>() / tree.total().as_secs_f64().max(f64::MIN_POSITIVE)
+        self.program_sums(tree, |_| true).values().sum::<f64>()
+            / tree.total().as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// Time by the nearest function of the program.
-    fn program_sums(&self, tree: &FlameTree) -> FxHashMap<FunctionHandle, f64> {
+    fn program_sums(
+        &self,
+        tree: &FlameTree,
+        counts: impl Fn(&FlameKind) -> bool,
+    ) -> FxHashMap<FunctionHandle, f64> {
         let mut nearest: Vec<Option<FunctionHandle>> = vec![None; tree.nodes.len()];
         let mut sums: FxHashMap<FunctionHandle, f64> = FxHashMap::default();
         // Parents stand in front of their children.
@@ -263,7 +282,7 @@ impl<'a> Scene<'a> {
                     *slot = name;
                 }
             }
-            if let Some(name) = name {
+            if let Some(name) = name.filter(|_| counts(&node.kind)) {
                 *sums.entry(name).or_default() += node.own.as_secs_f64();
             }
         }

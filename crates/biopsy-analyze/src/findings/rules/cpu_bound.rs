@@ -33,6 +33,8 @@ const HELD_BACK: f64 = 0.2;
 const HOT: f64 = 0.2;
 /// Of a runtime's loop the program's part may be small; below this it is chance.
 const OWN: f64 = 0.05;
+/// Share of the CPU time inside of the kernel, from which on that is worth a line.
+const IN_KERNEL: f64 = 0.5;
 /// As share of what all functions of the program have.
 const OF_OWN: f64 = 0.4;
 /// A caller is named from this share of the function's time on.
@@ -104,6 +106,14 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     evidence.extend(spent::largest(scene));
+    let kernel = scene.facts.kernel.as_secs_f64() / scene.sampled.max(f64::MIN_POSITIVE);
+    if kernel >= IN_KERNEL {
+        let text = format!(
+            "{} of the CPU time is inside the kernel, in system calls that it makes",
+            percent(kernel)
+        );
+        evidence.push(fact(text, Some(Value::Share(kernel))));
+    }
     evidence.extend(machine(scene, used));
     let held_back = wanting.max(together) >= busy_thread + HELD_BACK;
     if held_back && wanting < together {

@@ -117,8 +117,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     // Its pages are touched by the runtime's own threads: what the program does meanwhile is the next best that is known.
-    let worker = allocates(scene)
-        .or_else(|| scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= MUCH));
+    let worker = allocates(scene).or_else(|| {
+        scene.program_outside_of_kernel(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= MUCH)
+    });
     let worker = worker.filter(|_| toucher.is_none() && is_virtual_machine(scene, trend));
     let worker =
         worker.and_then(|(function, share)| Some((function, share, scene.function_name(Some(function))?)));

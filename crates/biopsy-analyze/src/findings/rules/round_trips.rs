@@ -99,7 +99,7 @@ fn asking_callers(scene: &Scene<'_>) -> BTreeSet<FunctionHandle> {
     let trees = threads.iter().filter(|thread| !only_answers(thread.pid)).map(|thread| &thread.flames.cpu);
     let functions = trees.flat_map(|tree| &tree.nodes).filter_map(|node| match node.kind {
         FlameKind::Function(function) => Some(function),
-        _ => None,
+        FlameKind::Root | FlameKind::Pruned => None,
     });
     functions.collect()
 }
