@@ -5,6 +5,7 @@
 
 use biopsy_elf::MappedElf;
 use biopsy_image::Image;
+use biopsy_model::Avma;
 
 use super::frames::TAG;
 use super::objects::{Function, Objects, small};
@@ -131,11 +132,11 @@ impl SampledNode {
         image: &dyn Image,
         limits: &Limits,
         frame: ScriptFrame,
-        address: u64,
+        address: Avma,
     ) -> Vec<StrandFrame> {
         let memory = Memory::new(image, None, CACHED);
         let objects = Objects::new(&memory, limits, self.layout.clone());
-        let calls = objects.inlined_at(frame.function, address);
+        let calls = objects.inlined_at(frame.function, address.0);
         let calls = calls.into_iter().filter_map(|call| {
             let function = objects.shared_function(call.shared)?;
             let line = function.script.zip(call.position);

@@ -5,7 +5,6 @@
 
 use biopsy_elf::{Dynamic, MappedElf};
 
-use super::inlined::CodeLayout;
 use crate::Memory;
 
 /// Program headers of an executable; real ones have about a dozen.
@@ -207,6 +206,48 @@ impl Layout {
                 regular_expression: marker("Irregexp"),
                 most: 64,
             },
+        })
+    }
+}
+
+/// Where compiled code says what it is made of: offsets in bytes, places in arrays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CodeLayout {
+    /// Type of the object.
+    pub(super) kind: u16,
+    /// In a function.
+    pub(super) of_function: u64,
+    pub(super) deoptimization: u64,
+    pub(super) positions: u64,
+    pub(super) start: u64,
+    pub(super) flags: u64,
+    pub(super) size: u64,
+    /// In deoptimization data.
+    pub(super) literals: u64,
+    pub(super) inlined: u64,
+    /// Bits of the flags that say who made it, and the last compiler that puts nothing into anything.
+    pub(super) kind_mask: u32,
+    pub(super) baseline: u32,
+}
+
+impl CodeLayout {
+    /// What is not exported holds for V8 11.3 alone, in which it was looked at.
+    pub(super) fn of(symbols: &Symbols<'_>, v8: [u32; 4]) -> Option<Self> {
+        let place = |name: &str| u64::try_from(symbols.number(name)?).ok();
+        let bits = |name: &str| u32::try_from(symbols.number(name)?).ok();
+        let of_function = symbols.field(&["JSFunction__raw_feedback_cell__FeedbackCell"])?.checked_add(8)?;
+        (v8[..2] == [11, 3]).then_some(Self {
+            kind: symbols.kind("type_Code__CODE_TYPE")?,
+            of_function,
+            deoptimization: symbols.field(&["Code__deoptimization_data__FixedArray"])?,
+            positions: symbols.field(&["Code__source_position_table__ByteArray"])?,
+            start: 40,
+            flags: 48,
+            size: 56,
+            literals: place("DeoptimizationDataLiteralArrayIndex")?,
+            inlined: place("DeoptimizationDataInliningPositionsIndex")?,
+            kind_mask: bits("CodeKindFieldMask")?,
+            baseline: bits("CodeKindBaseline")?,
         })
     }
 }

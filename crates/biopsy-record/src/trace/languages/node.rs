@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use biopsy_model::Avma;
 use biopsy_model::stack::Frame;
 use biopsy_runtimes::Limits;
 use biopsy_runtimes::node::{SampledNode, ScriptFrame};
@@ -91,7 +92,7 @@ impl Node {
             }
             // Of the innermost one V8 does not keep where in its code what was put into it is.
             if let Some(place) = place.filter(|_| number > 0 && call.is_some()) {
-                frames.extend(self.inlined(place, frame.lookup.0, now, timeline)?);
+                frames.extend(self.inlined(place, frame.lookup, now, timeline)?);
             }
             frames.push(call.unwrap_or(native));
         }
@@ -129,7 +130,7 @@ impl Node {
     fn inlined(
         &mut self,
         place: ScriptFrame,
-        address: u64,
+        address: Avma,
         now: u64,
         timeline: &mut Timeline<'_>,
     ) -> io::Result<Vec<Frame>> {
@@ -137,7 +138,7 @@ impl Node {
             self.inlined.clear();
             self.inlined_since = now;
         }
-        let key = (self.shared_of(place.function, now), address);
+        let key = (self.shared_of(place.function, now), address.0);
         if let Some(known) = self.inlined.get(&key) {
             return Ok(known.clone());
         }

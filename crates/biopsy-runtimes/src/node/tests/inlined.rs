@@ -2,7 +2,8 @@
 
 use super::{Heap, smi};
 use crate::Limits;
-use crate::node::inlined::{CodeLayout, Inlined};
+use crate::node::inlined::Inlined;
+use crate::node::symbols::CodeLayout;
 
 /// Type of compiled code here, and where its instructions begin.
 const CODE: u16 = 900;
