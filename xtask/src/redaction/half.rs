@@ -21,7 +21,7 @@ pub(super) enum Half {
     E,
     /// The other kinds of E, which were held out longer: by their names, so that nobody chose. They stand at the same places.
     RestOfE,
-    /// From tables of its own (`fixtures/secrets/f`), held out as a whole: until its name is taken out of `is_open`.
+    /// From tables of its own (`fixtures/secrets/f`), held out as a whole.
     F,
 }
 
