@@ -26,6 +26,8 @@ const SOCKETS: f64 = 0.25;
 const SWITCHES: f64 = 1_000.0;
 /// A process that runs more than this is not held up by waiting.
 const BUSY: f64 = 0.5;
+/// Share of the time that a thread waits in a function, from which on its waits are seen: a goroutine's are not its thread's.
+const SEEN: f64 = 0.2;
 /// Share of that CPU time below the function that is named.
 const CALLER: f64 = 0.25;
 
@@ -73,7 +75,7 @@ fn by_sockets(scene: &Scene<'_>) -> Option<Finding> {
     let (caller, time) = row.callers.iter().find(known)?;
     // Whose waits are seen is judged by these.
     let waits = scene.thread_waits(|reason| matches!(reason, WaitReason::Peer | WaitReason::Descriptor));
-    if waits.iter().any(|wait| wait.function == Some(*caller)) {
+    if waits.iter().any(|wait| wait.function == Some(*caller) && wait.share >= SEEN) {
         return None;
     }
     if scene.busy() >= BUSY || rate < SWITCHES || time.as_secs_f64() < row.time.as_secs_f64() * CALLER {
