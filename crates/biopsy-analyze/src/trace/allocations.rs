@@ -49,6 +49,8 @@ pub struct AllocationSummary {
     pub sites: Vec<AllocationSite>,
     /// Where each was counted: bytes that were there, over time.
     pub live: Vec<(MonoNanos, u64)>,
+    /// Where each was counted: the moment that [`AllocationSite::then`] is of, near the middle; `None`: places were not read then.
+    pub then: Option<MonoNanos>,
 }
 
 /// What is allocated at one place.
@@ -70,6 +72,8 @@ pub struct AllocationSite {
     pub temporary: u64,
     /// Where each was counted: the most bytes that were there at one time from one stack of these, and the least that this was for all.
     pub peak: u64,
+    /// Where each was counted: bytes that were there at [`AllocationSummary::then`].
+    pub then: u64,
 }
 
 impl AllocationSummary {

@@ -19,14 +19,14 @@ impl Assembly<'_> {
                 kept_samples: site.kept_samples,
                 temporary_calls: site.temporary,
                 peak_bytes: site.peak,
+                then_bytes: summary.then.map(|_| site.then),
             }
         };
         let end = summary.live.last().map(|(time, _)| *time);
         // The last look is at the end of what was watched.
-        let live = |&(time, bytes): &(MonoNanos, u64)| LiveBytes {
-            seconds: finite(summary.seconds - end.map_or(0.0, |end| end.since(time).as_secs_f64())),
-            bytes,
-        };
+        let seconds =
+            |time| finite(summary.seconds - end.map_or(0.0, |end: MonoNanos| end.since(time).as_secs_f64()));
+        let live = |&(time, bytes): &(MonoNanos, u64)| LiveBytes { seconds: seconds(time), bytes };
         Some(Allocations {
             seconds: finite(summary.seconds),
             watched_share: finite(summary.watched),
@@ -38,6 +38,7 @@ impl Assembly<'_> {
             exact: summary.exact,
             temporary_calls: summary.temporary,
             peak_bytes: summary.peak,
+            then_seconds: summary.then.map(seconds),
             live: summary.live.iter().map(live).collect(),
             sites: summary.sites.iter().map(site).collect(),
         })

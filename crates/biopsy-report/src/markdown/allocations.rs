@@ -29,20 +29,27 @@ pub(super) fn write(text: &mut String, analysis: &Analysis) {
 
 /// Places of which each allocation was counted.
 fn exact(text: &mut String, analysis: &Analysis, summary: &AllocationSummary) {
-    text.push_str(
-        "| Allocated in | bytes | calls | temporary | at most at one time | left at the end | calls left |\n",
+    // A place that has more at the end than in the middle may go on so; one that has not has filled up.
+    let (then, line) = match summary.then {
+        Some(_) => (" there in the middle |", " ---: |"),
+        None => ("", ""),
+    };
+    let _ = writeln!(
+        text,
+        "| Allocated in | bytes | calls | temporary | at most at one time |{then} left at the end | calls left |"
     );
-    text.push_str("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    let _ = writeln!(text, "| --- | ---: | ---: | ---: | ---: |{line} ---: | ---: |");
     for site in summary.sites.iter().take(ROWS) {
         let name = analysis.function(site.place).map_or("?", |row| row.name.as_str());
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |{} {} | {} |",
             code(name),
             bytes(to_f64(site.allocated)),
             count(site.samples),
             share(to_f64(site.temporary) / to_f64(site.samples.max(1))),
             bytes(to_f64(site.peak)),
+            summary.then.map_or_else(String::new, |_| format!(" {} |", bytes(to_f64(site.then)))),
             bytes(to_f64(site.kept)),
             count(site.kept_samples)
         );

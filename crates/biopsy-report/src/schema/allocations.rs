@@ -28,6 +28,9 @@ pub struct Allocations {
     pub peak_bytes: u64,
     /// Where each was counted: bytes that were there, over time.
     pub live: Vec<LiveBytes>,
+    /// Where each was counted: seconds since the beginning, of the moment that `then_bytes` are of; absent: places were not read near the middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub then_seconds: Option<f64>,
     /// By place, what is kept most first.
     pub sites: Vec<AllocationSite>,
 }
@@ -54,6 +57,9 @@ pub struct AllocationSite {
     pub temporary_calls: u64,
     /// Where each was counted: the most bytes that were there at one time, of its stack with most.
     pub peak_bytes: u64,
+    /// Where each was counted: bytes that were there at `then_seconds`; `kept_bytes` above them have come since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub then_bytes: Option<u64>,
 }
 
 /// What was there at a moment.

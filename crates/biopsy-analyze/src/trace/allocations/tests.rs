@@ -3,7 +3,7 @@
 use super::*;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
-use biopsy_model::timeline::Release;
+use biopsy_model::timeline::{AllocationCount, Release};
 use biopsy_model::{Avma, LookupAddress, MonoNanos, Pid, Tid};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -114,4 +114,46 @@ fn an_address_that_is_handed_out_again_was_given_back() {
 fn nobody_watched_is_no_summary() {
     let one = timeline(&[], 1000);
     assert!(AllocationSummary::new(&one, &FrameTable::new(&one)).is_none());
+}
+
+#[test]
+fn what_a_place_had_in_the_middle_tells_whether_it_grows() {
+    let second = 1_000_000_000;
+    let count = |at: u64, stack: Option<u32>, bytes, released_bytes| AllocationCount {
+        time: MonoNanos(at * second),
+        pid: Pid(7),
+        stack: stack.map(StackHandle),
+        calls: 1,
+        bytes,
+        released: 0,
+        released_bytes,
+        temporary: 0,
+        peak: bytes,
+    };
+    let of = |counts: Vec<AllocationCount>| {
+        let mut one = timeline(&[], 40_000);
+        one.allocation_counts = counts;
+        let frames = FrameTable::new(&one);
+        let summary = counted::summary(&one, &frames).expect("it was counted");
+        let row = |site: &AllocationSite| {
+            let name = frames.row(site.place).expect("a function").name.clone();
+            (name, site.kept, site.then)
+        };
+        (summary.then.map(|then| then.0 / second), summary.sites.iter().map(row).collect::<Vec<_>>())
+    };
+    // `store` has not changed since it was read first; what `parse` has at 20 s is there, and goes again.
+    let (then, sites) = of(vec![
+        count(1, Some(2), 500, 100),
+        count(1, Some(1), 10, 0),
+        count(18, Some(1), 1000, 200),
+        count(19, None, 1500, 300),
+        count(30, Some(1), 5000, 200),
+        count(40, Some(1), 9000, 8900),
+        count(40, None, 9500, 9000),
+    ]);
+    assert_eq!(then, Some(18));
+    assert_eq!(sites, [("store".to_owned(), 400, 400), ("parse".to_owned(), 100, 800)]);
+    // Read at the beginning and at the end alone: nothing to compare with.
+    let (then, sites) = of(vec![count(1, Some(1), 10, 0), count(40, Some(1), 20, 0), count(40, None, 20, 0)]);
+    assert_eq!((then, sites), (None, vec![("parse".to_owned(), 20, 0)]));
 }
