@@ -335,6 +335,9 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
     if header.len() < 2 || header.len() == 2 && separator == b'|' || is_indented {
         return None;
     }
+    if separator != b'|' && is_among_rows(text, line.start, separator, header.len()) {
+        return None;
+    }
     let at = header.iter().position(|cell| cell.start <= name.start && name.end <= cell.end)?;
     let is_first = |index: usize| index == 0 || index == 1 && separator == b'|';
     let is_name = |cell: &[u8]| {
@@ -386,6 +389,15 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
         }
     }
     Some(values)
+}
+
+/// Do both lines above have as many cells? Names of columns stand above all rows: this is one of them, of a list of words, tags or keys.
+fn is_among_rows(text: &[u8], start: usize, separator: u8, columns: usize) -> bool {
+    let above = |start: usize| {
+        let row = line_at(text, start.checked_sub(1)?)?;
+        (cells(text, &row, separator)?.len() == columns).then_some(row.start)
+    };
+    above(start).and_then(above).is_some()
 }
 
 /// `| --- | --- |`
@@ -494,6 +506,10 @@ mod tests {
         assert_eq!(under("host,the key is wrong,x\na,b,c\n", "key"), Vec::<&str>::new());
         assert_eq!(under("a=1,key,2\nx,y,z\n", "key"), Vec::<&str>::new());
         assert_eq!(under("user,key\n", "key"), Vec::<&str>::new());
+        // A list: what stands above names of columns is no row.
+        assert_eq!(under("a\tb\nc\td\nkey\tv\ne\tv1\n", "key"), Vec::<&str>::new());
+        assert_eq!(under("#Fields\nuser\tkey\nann\tv1\n", "key"), ["v1"]);
+        assert_eq!(under("x\ty\nuser\tkey\nann\tv1\n", "key"), ["v1"]);
     }
 
     #[test]
