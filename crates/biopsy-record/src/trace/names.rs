@@ -321,7 +321,7 @@ fn inner_pid(pid: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use biopsy_model::LookupAddress;
-    use biopsy_model::stack::ModuleHandle;
+    use biopsy_model::module::ModuleHandle;
 
     use super::*;
 
