@@ -57,10 +57,6 @@ fn sampled(
             one.2 += f64::from(u32::try_from(group.bytes).expect("not more than was allocated"));
         }
     }
-    eprintln!("{runtime} {order:?} {:?}", trace.allocation_sampling);
-    for (name, (size, truth, estimate)) in &types {
-        eprintln!("{size:7} {name:16} {:.3}", estimate / truth);
-    }
     (trace, types)
 }
 

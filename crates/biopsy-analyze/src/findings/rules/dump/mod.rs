@@ -2,8 +2,6 @@
 
 pub(super) mod abandoned_lock;
 pub(super) mod across;
-pub(super) mod all_asleep;
-pub(super) mod at_exit;
 pub(super) mod broken_stacks;
 pub(super) mod crash;
 pub(super) mod deadlock;
@@ -13,7 +11,6 @@ pub(super) mod full_channel;
 pub(super) mod held_up;
 pub(super) mod incomplete_dump;
 pub(super) mod inferred;
-pub(super) mod input_wait;
 pub(super) mod lock_queue;
 pub(super) mod many_threads;
 pub(super) mod memory_split;
@@ -22,7 +19,6 @@ pub(super) mod no_progress;
 pub(super) mod no_symbols;
 pub(super) mod orphaned_lock;
 pub(super) mod overview;
-pub(super) mod own_ends;
 pub(super) mod pool_starvation;
 pub(super) mod running;
 pub(super) mod scrubbed;

@@ -1,5 +1,7 @@
 //! Somebody waits, and nobody is left who would end that.
 
+pub(in crate::findings::rules) mod all_asleep;
+
 use crate::dump::strands::{Strand, StrandKind, StrandRuntime, WaitKind};
 use crate::dump::{DumpAnalysis, Nobody, StuckWait};
 use crate::findings::dump::{NAMED, at, place, share};

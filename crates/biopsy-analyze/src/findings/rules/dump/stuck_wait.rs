@@ -4,6 +4,10 @@
 //! Where memory says it (a circle, a holder, nobody left) other rules speak. What workers wait for, work, is silent here: the table below
 //! has what somebody waits for who was promised an answer.
 
+pub(in crate::findings::rules) mod at_exit;
+pub(in crate::findings::rules) mod input_wait;
+pub(in crate::findings::rules) mod own_ends;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};

@@ -92,7 +92,7 @@ fn words(analysis: &DumpAnalysis, thread: &DumpThread) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{frame, group};
+    use super::super::super::tests::{frame, group};
     use super::*;
     use crate::dump::{Across, LockWait, OwnEnd, StackGroup, ThreadState};
     use biopsy_model::peers::PeerObject;

@@ -67,7 +67,7 @@ fn ends(rows: &[FrameRow]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{frame, group};
+    use super::super::super::tests::{frame, group};
     use super::*;
     use crate::dump::{DumpThread, LockWait, StackGroup, ThreadState};
     use biopsy_model::Tid;

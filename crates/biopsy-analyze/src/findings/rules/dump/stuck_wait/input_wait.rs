@@ -62,7 +62,7 @@ fn receives(thread: &DumpThread) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{frame, group};
+    use super::super::super::tests::{frame, group};
     use super::*;
     use crate::dump::{FrameRow, StackGroup, WaitKind};
     use crate::whose::Whose;

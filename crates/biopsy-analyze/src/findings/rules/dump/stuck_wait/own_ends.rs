@@ -76,7 +76,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{frame, group};
+    use super::super::super::tests::{frame, group};
     use super::*;
     use crate::dump::{Across, DumpThread, FrameRow, StackGroup};
     use crate::whose::Whose;
