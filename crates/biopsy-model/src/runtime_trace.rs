@@ -398,7 +398,7 @@ pub struct MessageGroup {
 words! {
     /// How a runtime chooses the allocations that it tells.
     AllocationSampling {
-        /// The one that fills up each 100 kB (`AllocationTick`): large objects are seen too often.
+        /// The one that fills up each 100 kB (`AllocationTick`): what always comes in the same order is told too often or too seldom.
         Ticks = "ticks",
         /// Each byte with the same chance (`AllocationSampled`, since .NET 10).
         Random = "random",

@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use crate::below;
 use crate::pairs;
+use crate::plausible;
 use crate::quote::Quote;
 use crate::rows::line_at;
+use crate::rules::Strength;
 use crate::value::Value;
 
 /// Most cells of a row.
@@ -335,9 +337,7 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
     if header.len() < 2 || header.len() == 2 && separator == b'|' || is_indented {
         return None;
     }
-    if separator != b'|' && is_among_rows(text, line.start, separator, header.len()) {
-        return None;
-    }
+    let is_among_rows = separator != b'|' && is_among_rows(text, line.start, separator, header.len());
     let at = header.iter().position(|cell| cell.start <= name.start && name.end <= cell.end)?;
     let is_first = |index: usize| index == 0 || index == 1 && separator == b'|';
     let is_name = |cell: &[u8]| {
@@ -384,6 +384,9 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
             None => start..start + trimmed.len(),
         };
         let is_one_word = !text[range.clone()].contains(&b' ');
+        if is_among_rows && !plausible::is_strong(&text[range.clone()], Strength::Token) {
+            continue;
+        }
         if !range.is_empty() && (is_one_word || !is_first(at) && separator != b'\t') {
             values.push(Value { range, quoted: true, open: row.end == text.len(), wrap: None });
         }
@@ -391,7 +394,8 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
     Some(values)
 }
 
-/// Do both lines above have as many cells? Names of columns stand above all rows: this is one of them, of a list of words, tags or keys.
+/// Do both lines above have as many cells? Names of columns stand above all rows: this is most likely one of them, of a list of words, tags
+/// or keys, and what stands below is asked to look like a token. The names of a second table below a first one look so, too.
 fn is_among_rows(text: &[u8], start: usize, separator: u8, columns: usize) -> bool {
     let above = |start: usize| {
         let row = line_at(text, start.checked_sub(1)?)?;
@@ -508,6 +512,8 @@ mod tests {
         assert_eq!(under("user,key\n", "key"), Vec::<&str>::new());
         // A list: what stands above names of columns is no row.
         assert_eq!(under("a\tb\nc\td\nkey\tv\ne\tv1\n", "key"), Vec::<&str>::new());
+        let second = "a\tb\nc\td\nuser\tkey\nann\t9fKq2LxV7bTn4WsYc8EdPm\n";
+        assert_eq!(under(second, "key"), ["9fKq2LxV7bTn4WsYc8EdPm"], "of another table");
         assert_eq!(under("#Fields\nuser\tkey\nann\tv1\n", "key"), ["v1"]);
         assert_eq!(under("x\ty\nuser\tkey\nann\tv1\n", "key"), ["v1"]);
     }

@@ -1,11 +1,10 @@
 //! What piles up: threads, memory.
 
 use crate::build::{Build, IDLE, PID, Waiting, call};
-use crate::{first, no_alarm};
+use crate::{first, no_alarm, process};
 use biopsy_analyze::{FindingId, Severity, analyze};
-use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
+use biopsy_model::process::RuntimeKind;
 use biopsy_model::timeline::WaitState;
-use biopsy_model::{BootId, Pid, ProcessKey};
 
 #[test]
 fn runaway_threads() {
@@ -146,21 +145,7 @@ fn memory_growth_of_a_virtual_machine_names_what_works_meanwhile() {
             &[("memory.anon", &|second| 60e6 + second * 5e6)],
         );
         let mut capture = build.done();
-        let kind = Runtime { kind: runtime, version: None, entry: None };
-        capture.processes.push(ProcessInfo {
-            key: ProcessKey { boot_id: BootId::default(), pid: Pid(PID), start_ticks: 1 },
-            parent: Pid(1),
-            name: "node".to_owned(),
-            exe: String::new(),
-            exe_deleted: false,
-            command_line: Vec::new(),
-            uid: 0,
-            runtime: kind,
-            ns_pid: None,
-            cgroup: String::new(),
-            container_id: None,
-            unit: None,
-        });
+        capture.processes.push(process("node", runtime));
         analyze(&capture).findings.first().unwrap().title.clone()
     };
     let title = |runtime| title_of(runtime, 0.059);
@@ -193,20 +178,7 @@ fn memory_growth_of_java_before_a_collection_is_a_notice() {
             &[("memory.anon", &|second| 60e6 + second * 5e6)],
         );
         let mut capture = build.done();
-        capture.processes.push(ProcessInfo {
-            key: ProcessKey { boot_id: BootId::default(), pid: Pid(PID), start_ticks: 1 },
-            parent: Pid(1),
-            name: "java".to_owned(),
-            exe: String::new(),
-            exe_deleted: false,
-            command_line: Vec::new(),
-            uid: 0,
-            runtime: Runtime { kind: RuntimeKind::Jvm, version: None, entry: None },
-            ns_pid: None,
-            cgroup: String::new(),
-            container_id: None,
-            unit: None,
-        });
+        capture.processes.push(process("java", RuntimeKind::Jvm));
         let findings = analyze(&capture).findings;
         findings.iter().find(|finding| finding.id == FindingId::MemoryGrowth).map(|finding| finding.severity)
     };

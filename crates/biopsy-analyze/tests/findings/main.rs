@@ -28,8 +28,9 @@ mod work;
 use biopsy_analyze::{Analysis, Severity, analyze};
 use biopsy_model::log::LogLevel;
 use biopsy_model::loss::{Loss, LossKind};
+use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::timeline::TimelineEvent;
-use biopsy_model::{MonoNanos, Pid};
+use biopsy_model::{BootId, MonoNanos, Pid, ProcessKey};
 use build::{Build, IDLE, IN_CONDITION, IN_LOCK, PID, START, Waiting};
 
 /// What a person reads first.
@@ -55,6 +56,24 @@ fn no_alarm(analysis: &Analysis) {
         "{}",
         outline(analysis)
     );
+}
+
+/// The process of the recording, of this runtime.
+fn process(name: &str, kind: RuntimeKind) -> ProcessInfo {
+    ProcessInfo {
+        key: ProcessKey { boot_id: BootId::default(), pid: Pid(PID), start_ticks: 1 },
+        parent: Pid(1),
+        name: name.to_owned(),
+        exe: String::new(),
+        exe_deleted: false,
+        command_line: Vec::new(),
+        uid: 0,
+        runtime: Runtime { kind, version: None, entry: None },
+        ns_pid: None,
+        cgroup: String::new(),
+        container_id: None,
+        unit: None,
+    }
 }
 
 #[test]

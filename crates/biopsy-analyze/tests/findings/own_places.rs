@@ -2,9 +2,9 @@
 
 use crate::ask::{says, there};
 use crate::build::{Build, IDLE, PID, Waiting, call};
+use crate::process;
 use biopsy_analyze::{FindingId, Severity, analyze};
-use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
-use biopsy_model::{BootId, Pid, ProcessKey};
+use biopsy_model::process::RuntimeKind;
 
 const FAULT: [&str; 3] = ["k:asm_exc_page_fault", "k:handle_mm_fault", "k:clear_page_erms"];
 
@@ -53,20 +53,7 @@ fn a_heap_that_only_takes_its_room_is_behind_everything() {
             build.capture.context.push((format!("target/{PID}/jvm{when}.txt"), text));
         }
         let mut capture = build.done();
-        capture.processes.push(ProcessInfo {
-            key: ProcessKey { boot_id: BootId::default(), pid: Pid(PID), start_ticks: 1 },
-            parent: Pid(1),
-            name: "java".to_owned(),
-            exe: String::new(),
-            exe_deleted: false,
-            command_line: Vec::new(),
-            uid: 0,
-            runtime: Runtime { kind: RuntimeKind::Jvm, version: None, entry: None },
-            ns_pid: None,
-            cgroup: String::new(),
-            container_id: None,
-            unit: None,
-        });
+        capture.processes.push(process("java", RuntimeKind::Jvm));
         there(&analyze(&capture), FindingId::MemoryGrowth).clone()
     };
     let room = found(counters(6, 6e6));

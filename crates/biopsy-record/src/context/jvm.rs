@@ -31,8 +31,8 @@ const KEPT: &str = "sun.gc.";
 const ENDINGS: [&str; 5] = [".used", ".capacity", ".maxCapacity", ".invocations", ".time"];
 
 /// Writes the counters of the collector, where the process is a Java virtual machine that has them.
-pub(super) fn write(members: &mut Members<'_>) -> Result<(), WriteError> {
-    let Some(maps) = members.dir.read("maps", MOST_BYTES * 32).ok() else { return Ok(()) };
+/// `maps`: its list of mappings.
+pub(super) fn write(members: &mut Members<'_>, maps: &[u8]) -> Result<(), WriteError> {
     let Some((start, bytes)) = maps.split(|byte| *byte == b'\n').find_map(place) else { return Ok(()) };
     let mut memory = vec![0u8; bytes.min(MOST_BYTES)];
     let pid = biopsy_model::Tid(members.pid.0);

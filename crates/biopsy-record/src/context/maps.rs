@@ -25,13 +25,19 @@ struct Sum {
     writable: u64,
 }
 
-pub(super) fn write(members: &mut Members<'_>) -> Result<(), WriteError> {
+/// Writes both, and gives the list itself: reading it keeps the process from mapping memory, so it is read once.
+pub(super) fn write(members: &mut Members<'_>) -> Result<Vec<u8>, WriteError> {
     let read = members.dir.read("maps", MOST_BYTES);
-    let Some(bytes) = members.note("maps", read) else { return Ok(()) };
+    let Some(bytes) = members.note("maps", read) else { return Ok(Vec::new()) };
     members.write("maps-summary.txt", &summary(&bytes))?;
-    if members.moment == Moment::End {
-        return Ok(());
+    if members.moment == Moment::Start {
+        members.write("maps.txt", &kept(&bytes))?;
     }
+    Ok(bytes)
+}
+
+/// The beginning of the list, and how much more there is.
+fn kept(bytes: &[u8]) -> String {
     let end = match bytes.get(..KEPT_BYTES) {
         Some(kept) => kept.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1),
         None => bytes.len(),
@@ -41,7 +47,7 @@ pub(super) fn write(members: &mut Members<'_>) -> Result<(), WriteError> {
     if left_out > 0 {
         let _ = writeln!(text, "[... {left_out} more mappings]");
     }
-    members.write("maps.txt", &text)
+    text
 }
 
 /// Sums by file, the largest first.

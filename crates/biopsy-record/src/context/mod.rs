@@ -104,8 +104,8 @@ pub fn collect(
         threads::write(&mut members)?;
         let sockets = descriptors::write(&mut members)?;
         sockets::write(&mut members, &sockets)?;
-        maps::write(&mut members)?;
-        jvm::write(&mut members)?;
+        let maps = maps::write(&mut members)?;
+        jvm::write(&mut members, &maps)?;
         if moment == Moment::Start {
             facts::write(&mut members)?;
             members.copy("mountinfo", "mountinfo.txt")?;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,9 +22,6 @@ use super::sink::Sink;
 
 /// At the end, the symboliser gets this long to catch up.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Names of the kernel's functions are looked for no earlier: they take 5 MB, and stay what they are. A short recording has them when its
-/// program has ended; of one that is cut off later than this, they are there.
-const KERNEL_AFTER: Duration = Duration::from_secs(10);
 
 enum Request {
     Modules(Vec<DefinedModule>),
@@ -35,8 +32,6 @@ enum Request {
 
 #[derive(Default)]
 struct Answer {
-    /// To a request; otherwise by itself.
-    is_asked: bool,
     symbols: Vec<FrameSymbols>,
     /// Message and hint.
     problems: Vec<(String, Option<&'static str>)>,
@@ -61,13 +56,9 @@ impl Names {
         let (tell, answers) = channel();
         let thread = std::thread::Builder::new().name("biopsy-names".to_owned()).spawn(move || {
             let mut finder = Finder::new(cache, debug_bytes);
-            loop {
-                let answer = match asked.recv_timeout(finder.rest()) {
-                    Ok(request) => finder.handle(request),
-                    Err(RecvTimeoutError::Timeout) => finder.kernel_names(),
-                    Err(RecvTimeoutError::Disconnected) => break,
-                };
-                if answer.is_some_and(|answer| tell.send(answer).is_err()) {
+            while let Ok(request) = asked.recv() {
+                let Some(answer) = finder.handle(request) else { continue };
+                if tell.send(answer).is_err() {
                     break;
                 }
             }
@@ -109,7 +100,7 @@ impl Names {
                 answers.try_recv().ok()
             };
             let Some(answer) = answer else { break };
-            self.pending -= usize::from(answer.is_asked);
+            self.pending -= 1;
             for symbols in answer.symbols {
                 sink.push(&TimelineEvent::Symbols(symbols))?;
             }
@@ -147,9 +138,6 @@ struct Finder {
     sources: FxHashMap<u32, ModuleSource>,
     processes: FxHashMap<u32, JitFiles>,
     nameless_jit: Vec<(FrameHandle, Frame)>,
-    /// Frames of the kernel that wait for [`KERNEL_AFTER`], and when that is; `None`: it has been.
-    kernel: Vec<(FrameHandle, Frame)>,
-    kernel_at: Option<Instant>,
 }
 
 /// Where the JIT compiler of a process may say what it compiled.
@@ -169,21 +157,7 @@ impl Finder {
             sources: FxHashMap::default(),
             processes: FxHashMap::default(),
             nameless_jit: Vec::new(),
-            kernel: Vec::new(),
-            kernel_at: Some(Instant::now() + KERNEL_AFTER),
         }
-    }
-
-    /// How long it may wait for a request.
-    fn rest(&self) -> Duration {
-        self.kernel_at.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()))
-    }
-
-    /// It is time for those of the kernel.
-    fn kernel_names(&mut self) -> Option<Answer> {
-        self.kernel_at = None;
-        let frames = std::mem::take(&mut self.kernel);
-        (!frames.is_empty()).then(|| self.answer(frames, false))
     }
 
     fn handle(&mut self, request: Request) -> Option<Answer> {
@@ -193,23 +167,12 @@ impl Finder {
                 return None;
             }
             Request::Frames(frames) => frames,
-            Request::TryAgain => {
-                self.kernel_at = None;
-                let mut again = std::mem::take(&mut self.nameless_jit);
-                again.append(&mut self.kernel);
-                again
-            }
+            Request::TryAgain => std::mem::take(&mut self.nameless_jit),
         };
-        Some(self.answer(frames, true))
-    }
-
-    fn answer(&mut self, frames: Vec<(FrameHandle, Frame)>, is_asked: bool) -> Answer {
-        let mut answer = Answer { is_asked, ..Answer::default() };
+        let mut answer = Answer::default();
         let mut by_module: FxHashMap<u32, Vec<(FrameHandle, Frame)>> = FxHashMap::default();
         for (handle, frame) in frames {
-            if frame.space == FrameSpace::Kernel && self.kernel_at.is_some() {
-                self.kernel.push((handle, frame));
-            } else if let Some(module) = frame.module {
+            if let Some(module) = frame.module {
                 by_module.entry(module.0).or_default().push((handle, frame));
             }
         }
@@ -227,7 +190,7 @@ impl Finder {
         }
         let problems = self.symbolizer.take_problems();
         answer.problems.extend(problems.iter().map(|problem| (problem.to_string(), problem.hint())));
-        answer
+        Some(answer)
     }
 
     fn is_jit(&self, module: u32) -> bool {
@@ -316,35 +279,4 @@ fn inner_pid(pid: u32) -> Option<u32> {
     let status = String::from_utf8_lossy(&status);
     let line = status.lines().find(|line| line.starts_with("NSpid:"))?;
     line.split_whitespace().last()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use biopsy_model::LookupAddress;
-    use biopsy_model::module::ModuleHandle;
-
-    use super::*;
-
-    #[test]
-    fn frames_of_the_kernel_wait_until_the_time_has_come_or_the_end() {
-        let frame = |space| Frame { space, module: Some(ModuleHandle(0)), address: LookupAddress(1 << 40) };
-        let frames =
-            || vec![(FrameHandle(0), frame(FrameSpace::Kernel)), (FrameHandle(1), frame(FrameSpace::User))];
-        let new = || Finder::new(Arc::new(ElfCache::new(biopsy_stacks::elf::Limits::default())), 0);
-        for is_end in [false, true] {
-            let mut finder = new();
-            assert!(finder.rest() <= KERNEL_AFTER);
-            let answer = finder.handle(Request::Frames(frames())).expect("each request has one");
-            assert!(answer.is_asked && answer.symbols.is_empty());
-            assert_eq!(finder.kernel.len(), 1);
-            let answer = if is_end { finder.handle(Request::TryAgain) } else { finder.kernel_names() };
-            assert_eq!(answer.map(|answer| answer.is_asked), Some(is_end));
-            assert!(finder.kernel.is_empty() && finder.rest() == Duration::MAX);
-            // From now on at once.
-            finder.handle(Request::Frames(frames()));
-            assert!(finder.kernel.is_empty());
-        }
-        // Nothing has waited: nothing is told.
-        assert!(new().kernel_names().is_none());
-    }
 }
