@@ -27,8 +27,10 @@ pub mod stacks;
 pub mod survey;
 pub mod target;
 mod tree;
+mod until_sealed;
 pub mod words;
 
 pub use failure::{Failure, FailureKind, MADE};
 pub use finish::HandedOver;
 pub use job::{Event, Job, LeftBehind, Observer, Patience};
+pub use until_sealed::UntilSealed;

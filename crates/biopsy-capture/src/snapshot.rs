@@ -1,7 +1,7 @@
 //! Taking a snapshot of the memory of a process, its managed heap if it has one, or several, and writing them down.
 
 pub(crate) mod add;
-mod gcdump;
+mod heap_file;
 pub(crate) mod patience;
 mod plan;
 pub(crate) mod series;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use biopsy_model::capture::EndedBy;
 use biopsy_record::context::Moment;
 
-pub use self::gcdump::{gcdump_options, write_gcdump, write_heapsnapshot};
+pub use self::heap_file::{HeapFormat, write_heap, write_heap_file};
 pub use self::plan::{From, How, Snapshot, SnapshotPlan};
 use self::series::{Summaries, take_all};
 use self::take::take;
@@ -49,7 +49,7 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
                 return Err(Failure::new(FailureKind::Target, why).with_hint(hint));
             };
             let leaving = job.removing(path);
-            let bytes = write_gcdump(&heap.0, &heap.1, &target.name, path)?;
+            let bytes = write_heap_file(HeapFormat::GcDump, &target.name, &heap.0, &heap.1, path)?;
             leaving.made();
             let result = HandedOver { path: path.clone(), bytes, is_bundle: false };
             let mut summaries = Summaries::default();

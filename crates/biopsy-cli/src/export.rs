@@ -2,41 +2,10 @@
 
 use std::path::PathBuf;
 
+use biopsy_capture::snapshot::HeapFormat;
 use clap::Args;
 
 use crate::symbols::SymbolArgs;
-
-/// A format of heaps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HeapFormat {
-    /// What PerfView, Visual Studio and dotnet-gcdump open.
-    GcDump,
-    /// What the memory panel of Chrome's DevTools opens.
-    HeapSnapshot,
-    /// What viewers of pprof open.
-    Pprof,
-}
-
-impl HeapFormat {
-    /// How names of its files end.
-    #[must_use]
-    pub fn ending(self) -> &'static str {
-        match self {
-            Self::GcDump => "gcdump",
-            Self::HeapSnapshot => "heapsnapshot",
-            Self::Pprof => "heap.pb.gz",
-        }
-    }
-
-    /// What opens it.
-    pub fn opens_with(self) -> &'static str {
-        match self {
-            Self::GcDump => "open it in PerfView or Visual Studio, or with `dotnet-gcdump report FILE`",
-            Self::HeapSnapshot => "open it in the memory panel of Chrome's DevTools (`Load profile`)",
-            Self::Pprof => "`go tool pprof -http : FILE`, or any other pprof viewer",
-        }
-    }
-}
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use biopsy_analyze::heap::questions;
 use biopsy_model::Avma;
 use clap::Args;
 use regex::Regex;
@@ -50,6 +51,21 @@ pub struct Question {
     /// The object at this address: its fields, what lives because of it, the way to it.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub object: Option<Avma>,
+}
+
+impl HeapArgs {
+    /// Asks it: exactly one question is there.
+    pub fn asked<T>(&self, ask: impl FnOnce(questions::Question<'_>) -> T) -> T {
+        let Question { path_to, holders, of, inspections, object } = &self.question;
+        let is_wanted = |name: &str| of.as_ref().is_some_and(|of| of.is_match(name));
+        ask(match (path_to, holders, of, object) {
+            _ if *inspections => questions::Question::Inspections,
+            (Some(of), ..) => questions::Question::PathTo(of),
+            (_, Some(of), ..) => questions::Question::Holders(of),
+            (_, _, Some(_), _) => questions::Question::Types(&is_wanted),
+            (.., address) => questions::Question::Object(address.unwrap_or_default()),
+        })
+    }
 }
 
 fn address(text: &str) -> Result<Avma, String> {

@@ -266,6 +266,17 @@ impl Evidence {
         }
     }
 
+    /// Whether there is a heap: in a recording over time as a snapshot, else whatever it is.
+    #[must_use]
+    pub fn has_heap(&self, is_recording: bool, roots: &[PathBuf]) -> bool {
+        if !is_recording {
+            return self.any_heap(roots).is_ok();
+        }
+        self.heaps().unwrap_or_default().into_iter().any(|number| {
+            self.heap_place(number).objects().is_some() || matches!(self.heap(number), Ok(Some(_)))
+        })
+    }
+
     /// What was recorded over time. `roots`: folders below which files may be looked for that it names.
     ///
     /// # Errors

@@ -23,6 +23,23 @@ pub enum RuntimeKind {
     Unknown,
 }
 
+impl RuntimeKind {
+    /// Its name, for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DotNet => ".NET",
+            Self::Jvm => "JVM",
+            Self::Node => "Node",
+            Self::Python => "Python",
+            Self::Go => "Go",
+            Self::OtherInterpreter => "interpreter",
+            Self::Native => "native",
+            Self::Unknown => "-",
+        }
+    }
+}
+
 /// Runtime with its version.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Runtime {

@@ -1,5 +1,6 @@
 //! All files through the redactor, until nothing new is learned; then they get their names.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -37,6 +38,33 @@ pub struct Rewritten {
     pub files: Vec<RewrittenFile>,
     /// What was not written.
     pub left_out: Vec<LeftOut>,
+}
+
+impl Rewritten {
+    /// What was masked in all files, by rule: the most frequent first.
+    #[must_use]
+    pub fn hits(&self) -> Vec<Hit> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for hit in self.files.iter().flat_map(|file| &file.hits) {
+            *counts.entry(&hit.rule).or_default() += hit.count;
+        }
+        let mut hits: Vec<Hit> =
+            counts.into_iter().map(|(rule, count)| Hit { rule: rule.to_owned(), count }).collect();
+        hits.sort_by_key(|hit| std::cmp::Reverse(hit.count));
+        hits
+    }
+}
+
+/// Where files go that nobody named a place for: `app.log` becomes `app.redacted.log`, `logs` becomes `logs.redacted`, beside it.
+#[must_use]
+pub fn beside(input: &Path) -> PathBuf {
+    let whole = input.canonicalize().unwrap_or_default();
+    let name = whole.file_name().unwrap_or_default().to_string_lossy();
+    let new_name = match name.split_once('.') {
+        Some((stem, ending)) if !stem.is_empty() && !input.is_dir() => format!("{stem}.redacted.{ending}"),
+        _ => format!("{name}.redacted"),
+    };
+    input.parent().map_or_else(|| PathBuf::from(&new_name), |parent| parent.join(&new_name))
 }
 
 /// Takes standard input, or anything that can be read once, through the redactor. What is learned late is not masked in

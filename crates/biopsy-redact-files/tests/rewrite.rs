@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use biopsy_redact::{BundleKey, Options, Redactor};
-use biopsy_redact_files::{RewriteError, Rewritten, check, find, rewrite};
+use biopsy_redact_files::{RewriteError, Rewritten, beside, check, find, rewrite};
 
 const SECRET: &str = "Xk9mQ2vL7pRt";
 
@@ -195,5 +195,17 @@ proptest::proptest! {
                 fs::remove_file(&output).unwrap();
             }
         }
+    }
+}
+
+#[test]
+fn a_place_that_nobody_named_is_beside_what_is_read() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::write(at("app.log"), "x").unwrap();
+    fs::write(at(".env"), "x").unwrap();
+    fs::create_dir(at("logs.d")).unwrap();
+    for (from, to) in [("app.log", "app.redacted.log"), (".env", ".env.redacted"), ("logs.d", "logs.d.redacted")] {
+        assert_eq!(beside(&at(from)), at(to), "{from}");
     }
 }

@@ -17,6 +17,14 @@ pub fn broken_examples(packs: &[String]) -> Result<Vec<String>, RedactError> {
     Ok(rules[before..].iter().flat_map(|rule| broken(&redactor, rule)).collect())
 }
 
+/// Which of these packs is the first that cannot be used, with those before it.
+#[must_use]
+pub fn first_wrong_pack(packs: &[String]) -> Option<usize> {
+    (0..packs.len()).find(|last| {
+        Redactor::new(Options { extra_packs: packs[..=*last].to_vec(), ..Options::default() }).is_err()
+    })
+}
+
 /// The same of one rule that is in force.
 pub(crate) fn broken(redactor: &Redactor, rule: &Rule) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -95,7 +95,7 @@ pub use command_line::RedactedCommand;
 pub use counts::{Hit, RedactionLog};
 pub use env::EnvValue;
 pub use error::RedactError;
-pub use examples::broken_examples;
+pub use examples::{broken_examples, first_wrong_pack};
 pub use fuzz::fuzz_redact;
 pub use in_place::InPlace;
 pub use keywords::TooManyKeywords;

@@ -18,5 +18,5 @@ mod seal;
 
 pub use digest::{Beginnings, Digest, Digesting};
 pub use key::{Identity, KeyError, Recipient};
-pub use open::{SealedFile, UnsealError, fuzz_sealed, is_sealed};
+pub use open::{SealedFile, UnsealError, fuzz_sealed, is_sealed, is_sealed_file};
 pub use seal::{SealError, Sealed, Sealer, SealingFile, seal_file};

@@ -20,6 +20,14 @@ pub fn is_sealed(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
+/// The same of a file by its name. What cannot be read is none; whoever reads it says why.
+#[must_use]
+pub fn is_sealed_file(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
+    read.is_ok() && is_sealed(&head)
+}
+
 /// Why a sealed file is not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum UnsealError {

@@ -1,5 +1,5 @@
 //! What a program of ours prints, on a terminal or not: the one place that opens standard output and standard error, what a terminal can
-//! show, and tables that fit it.
+//! show, tables that fit it, and trees.
 //!
 //! It knows nothing of what is printed. `biopsy` and `biopsy-lab` print through it alone; nothing that is read from a process, a log or a
 //! customer commands a terminal on the way.
@@ -10,7 +10,9 @@ pub mod fitted;
 pub mod out;
 pub mod table;
 pub mod terminal;
+pub mod tree;
 
 pub use fitted::write_fitted;
 pub use table::{Align, Cell, Column, write_table};
 pub use terminal::{ColorChoice, NOTE, Terminal};
+pub use tree::{TreeLine, tree_lines};

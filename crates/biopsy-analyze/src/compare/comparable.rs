@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use biopsy_import::{Evidence, EvidenceError};
 
+use crate::Diagnosis;
 use crate::footprint::FootprintSummary;
 use crate::heap::HeapSummary;
 use crate::heap::several::summaries;
@@ -21,6 +22,68 @@ pub enum Comparable {
         /// Where the memory of processes went.
         footprints: Vec<FootprintSummary>,
     },
+}
+
+/// What of several files is held against each other.
+#[derive(Debug)]
+pub enum Together {
+    /// Two recordings over time: before and after.
+    Times(Box<Recorded>, Box<Recorded>),
+    /// Memory at several moments; `growth` of the diagnosis is there where heaps are known.
+    Memory(Box<Diagnosis>),
+}
+
+/// Why files cannot be compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotComparable {
+    /// Memory at one moment.
+    #[error("there is one snapshot, and nothing to compare it with")]
+    OneSnapshot,
+    /// One recording over time, or more than two.
+    #[error("recordings over time are compared two at a time")]
+    NotTwoTimes,
+    /// Of different kinds.
+    #[error("a recording over time and a snapshot of memory cannot be compared")]
+    OfTwoKinds,
+}
+
+impl NotComparable {
+    /// What the reader can do.
+    #[must_use]
+    pub fn hint(self) -> Option<&'static str> {
+        let hint = "`biopsy snapshot TARGET --into FILE` adds a snapshot to a recording";
+        (self == Self::OneSnapshot).then_some(hint)
+    }
+}
+
+impl Together {
+    /// Puts together what files hold.
+    ///
+    /// # Errors
+    /// [`NotComparable`].
+    pub fn of(files: Vec<Comparable>) -> Result<Self, NotComparable> {
+        let (mut times, mut heaps, mut footprints) = (Vec::new(), Vec::new(), Vec::new());
+        for file in files {
+            match file {
+                Comparable::Time(recorded) => times.push(recorded),
+                Comparable::Memory { heaps: of_file, footprints: where_it_went } => {
+                    heaps.extend(of_file);
+                    footprints.extend(where_it_went);
+                }
+            }
+        }
+        let moments = if heaps.is_empty() { footprints.len() } else { heaps.len() };
+        if times.is_empty() && moments > 1 {
+            let diagnosis = Diagnosis::new(None, Vec::new(), heaps).with_footprints(footprints);
+            return Ok(Self::Memory(Box::new(diagnosis)));
+        }
+        match <[_; 2]>::try_from(times) {
+            Ok([before, after]) if moments == 0 => Ok(Self::Times(before, after)),
+            Err(times) if times.is_empty() => Err(NotComparable::OneSnapshot),
+            Err(_) if moments == 0 => Err(NotComparable::NotTwoTimes),
+            _ => Err(NotComparable::OfTwoKinds),
+        }
+    }
 }
 
 impl Comparable {

@@ -22,7 +22,7 @@ use biopsy_model::MonoNanos;
 
 use crate::recorded::Recorded;
 
-pub use comparable::Comparable;
+pub use comparable::{Comparable, NotComparable, Together};
 pub use difference::{Difference, Quantity, Unit};
 pub use tree::{DifferenceNode, DifferenceTree};
 

@@ -5,6 +5,7 @@ use std::io;
 
 use biopsy_dotnet::graph::{Graph, ObjectIndex};
 use biopsy_model::Avma;
+use biopsy_model::heap::HeapFacts;
 
 use super::dominators::Dominators;
 use super::holders::HolderTree;
@@ -36,6 +37,69 @@ pub struct AnswerRow {
     pub example: Option<Avma>,
     /// A type, a way, a field.
     pub text: String,
+}
+
+/// What may be asked.
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "one of them is a function")]
+pub enum Question<'a> {
+    /// The shortest ways to objects of a type.
+    PathTo(&'a str),
+    /// Who alone holds objects of a type.
+    Holders(&'a str),
+    /// Types whose names are meant.
+    Types(&'a dyn Fn(&str) -> bool),
+    /// Known ways in which memory is wasted or kept.
+    Inspections,
+    /// The object at an address.
+    Object(Avma),
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QuestionError {
+    /// References that were spilled cannot be read.
+    #[error("the references cannot be read")]
+    References(#[from] io::Error),
+    /// No type has that name.
+    #[error("no type of the heap is called `{0}`")]
+    NoType(String),
+    /// Nothing is there.
+    #[error("there is no object at {0}")]
+    NoObject(Avma),
+}
+
+impl QuestionError {
+    /// What the reader can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        let hint =
+            "`--type REGEX` lists types by name; a type is meant by its full name, or without its namespace";
+        matches!(self, Self::NoType(_)).then_some(hint)
+    }
+}
+
+/// Answers it, of the heap `name`.
+///
+/// # Errors
+/// [`QuestionError`].
+pub fn answer(
+    question: Question<'_>,
+    name: &str,
+    graph: &Graph,
+    facts: &HeapFacts,
+) -> Result<Answer, QuestionError> {
+    let known = |wanted: &str| {
+        let is_there = graph.types().iter().any(|of| is_meant(&of.name, wanted));
+        is_there.then_some(()).ok_or_else(|| QuestionError::NoType(wanted.to_owned()))
+    };
+    Ok(match question {
+        Question::PathTo(of) => known(of).and_then(|()| Ok(paths_to(graph, of)?))?,
+        Question::Holders(of) => known(of).and_then(|()| Ok(holders_of(graph, of)?))?,
+        Question::Types(is_wanted) => types(&HeapSummary::new(name, graph, facts), is_wanted),
+        Question::Inspections => inspections(&HeapSummary::new(name, graph, facts)),
+        Question::Object(address) => object_at(graph, address)?.ok_or(QuestionError::NoObject(address))?,
+    })
 }
 
 /// Objects whose ways are looked at; more are taken at equal distances.

@@ -117,6 +117,18 @@ pub enum StacksWish {
     Always,
 }
 
+impl StacksWish {
+    /// Its word in documents.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::WhereNothingMoves => "where-nothing-moves",
+            Self::Always => "always",
+        }
+    }
+}
+
 /// The longest pause, as it is predicted, of a process that is frozen without having been asked for.
 pub const UNASKED_PAUSE: Duration = Duration::from_millis(5);
 

@@ -6,6 +6,7 @@ use biopsy_record::context;
 use biopsy_record::logs::LogWatch;
 use biopsy_record::preview::Preview;
 
+use crate::words::pause_text;
 use crate::failure::Failure;
 use crate::recording::masking_for;
 use crate::stacks::{LookOptions, forecast};
@@ -23,6 +24,30 @@ pub enum Coming {
     AtMost(Duration),
     /// It stands still once for what its memory says; for as long as is predicted now, or not at all, and why.
     Frozen(Result<Duration, String>),
+}
+
+impl Coming {
+    /// In a sentence, where that is wished.
+    #[must_use]
+    pub fn text(&self, wish: StacksWish) -> String {
+        let condition = match wish {
+            StacksWish::Never | StacksWish::Always => "",
+            StacksWish::WhereNothingMoves => {
+                ", if nothing moved and nothing that was recorded says why (`--never-stop` forbids it)"
+            }
+        };
+        match self {
+            Self::Nothing => "no process is stopped".to_owned(),
+            Self::AtMost(most) => {
+                let most = pause_text(*most);
+                format!("it may stand still once, for {most} at most as predicted then{condition}")
+            }
+            Self::Frozen(Ok(pause)) => {
+                format!("it stands still once, for {} as predicted now{condition}", pause_text(*pause))
+            }
+            Self::Frozen(Err(why)) => format!("it would not be frozen: {why}"),
+        }
+    }
 }
 
 /// What the end of the recording would do to the target, predicted now.
@@ -59,4 +84,21 @@ pub fn preview(plan: &CapturePlan) -> Result<Vec<Preview>, Failure> {
     let mut previews: Vec<Preview> = pid.map_or_else(Vec::new, |pid| context::preview(pid, &masking).into());
     previews.extend(LogWatch::begin(log_config(plan, pid)).preview(&masking));
     Ok(previews)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_end_would_do_is_said_with_its_condition_and_its_length() {
+        let pause = Duration::from_millis(2);
+        assert_eq!(Coming::Nothing.text(StacksWish::Never), "no process is stopped");
+        let always = Coming::Frozen(Ok(pause)).text(StacksWish::Always);
+        assert!(always.ends_with("as predicted now") && always.contains("2"), "{always}");
+        let asked = Coming::AtMost(pause).text(StacksWish::WhereNothingMoves);
+        assert!(asked.contains("at most") && asked.contains("`--never-stop` forbids it"), "{asked}");
+        let refused = Coming::Frozen(Err("it is traced".to_owned())).text(StacksWish::Always);
+        assert_eq!(refused, "it would not be frozen: it is traced");
+    }
 }

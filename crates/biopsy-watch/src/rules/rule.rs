@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::quantity::duration_text;
+
 use super::when::When;
 use super::who::Who;
 
@@ -77,6 +79,22 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { per_day: 20, cool_down: Duration::ZERO, at_once: 4, every: 1, budget: 30 }
+    }
+}
+
+impl std::fmt::Display for Limits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} a day, {} at once", self.per_day, self.at_once)?;
+        if !self.cool_down.is_zero() {
+            write!(f, ", {} apart", duration_text(self.cool_down))?;
+        }
+        if self.every > 1 {
+            write!(f, ", every {}th", self.every)?;
+        }
+        if self.budget != Self::default().budget {
+            write!(f, ", {} % of a core", self.budget)?;
+        }
+        Ok(())
     }
 }
 
@@ -160,6 +178,13 @@ impl What {
 }
 
 impl Rule {
+    /// When, for people.
+    #[must_use]
+    pub fn when_text(&self) -> String {
+        let when: Vec<String> = self.when.iter().map(ToString::to_string).collect();
+        when.join(" or ")
+    }
+
     /// Whether it records processes from their first instruction.
     #[must_use]
     pub fn records_starts(&self) -> bool {
@@ -209,6 +234,14 @@ fn split(text: &str) -> Result<Vec<String>, WhatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_in_words_leave_out_what_is_usual() {
+        assert_eq!(Limits::default().to_string(), "20 a day, 4 at once");
+        let limits =
+            Limits { per_day: 3, cool_down: Duration::from_secs(300), at_once: 1, every: 10, budget: 5 };
+        assert_eq!(limits.to_string(), "3 a day, 1 at once, 5m apart, every 10th, 5 % of a core");
+    }
 
     #[test]
     fn commands() {

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use biopsy_capture::Failure;
 use biopsy_capture::capture::{CapturePlan, Coming, StacksWish, coming, preview};
-use biopsy_capture::words::pause_text;
 use serde::Serialize;
 
 use biopsy_foreground::Code;
@@ -84,32 +83,11 @@ pub(super) fn show(plan: &CapturePlan, json: bool) -> Result<Code, Failure> {
 }
 
 fn stacks(wish: StacksWish, coming: Coming) -> Stacks {
-    let wish_word = match wish {
-        StacksWish::Never => "never",
-        StacksWish::WhereNothingMoves => "where-nothing-moves",
-        StacksWish::Always => "always",
+    let text = coming.text(wish);
+    let (predicted_pause_ms, refused) = match coming {
+        Coming::Nothing | Coming::AtMost(_) => (None, None),
+        Coming::Frozen(Ok(pause)) => (Some(pause.as_secs_f64() * 1e3), None),
+        Coming::Frozen(Err(why)) => (None, Some(why)),
     };
-    let condition = match wish {
-        StacksWish::Never | StacksWish::Always => "",
-        StacksWish::WhereNothingMoves => {
-            ", if nothing moved and nothing that was recorded says why (`--never-stop` forbids it)"
-        }
-    };
-    let (mut predicted_pause_ms, mut refused) = (None, None);
-    let text = match coming {
-        Coming::Nothing => "no process is stopped".to_owned(),
-        Coming::AtMost(most) => {
-            format!("it may stand still once, for {} at most as predicted then{condition}", pause_text(most))
-        }
-        Coming::Frozen(Ok(pause)) => {
-            predicted_pause_ms = Some(pause.as_secs_f64() * 1e3);
-            format!("it stands still once, for {} as predicted now{condition}", pause_text(pause))
-        }
-        Coming::Frozen(Err(why)) => {
-            let text = format!("it would not be frozen: {why}");
-            refused = Some(why);
-            text
-        }
-    };
-    Stacks { wish: wish_word, predicted_pause_ms, refused, text }
+    Stacks { wish: wish.word(), predicted_pause_ms, refused, text }
 }

@@ -84,7 +84,7 @@ fn text(captured: &Captured, terminal: Terminal) -> String {
             grouped(trace.samples),
             grouped(trace.waits),
             grouped(trace.lost),
-            seconds(biopsy_sys::clock::process_cpu_nanos()),
+            Duration::from_nanos(biopsy_sys::clock::process_cpu_nanos()).as_secs_f64(),
             size(biopsy_sys::limits::peak_resident_bytes()),
         ));
     }
@@ -130,14 +130,9 @@ fn document(captured: &Captured) -> Summary<'_> {
             timeline_bytes: trace.bytes,
             frames: trace.frames.0,
             named_frames: trace.frames.1,
-            recorder_cpu_seconds: seconds(biopsy_sys::clock::process_cpu_nanos()),
+            recorder_cpu_seconds: Duration::from_nanos(biopsy_sys::clock::process_cpu_nanos()).as_secs_f64(),
             recorder_peak_bytes: biopsy_sys::limits::peak_resident_bytes(),
         }),
         report: captured.diagnosis.as_ref().and_then(result::report),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for display")]
-fn seconds(nanos: u64) -> f64 {
-    nanos as f64 / 1e9
 }

@@ -3,8 +3,8 @@
 use biopsy_cli::{CompareArgs, SymbolArgs};
 use std::path::PathBuf;
 
-use biopsy_analyze::compare::{Comparable, compare as hold_against};
-use biopsy_analyze::{Diagnosis, FootprintSummary, HeapSummary, Recorded};
+use biopsy_analyze::compare::{Comparable, NotComparable, Together, compare as hold_against};
+use biopsy_analyze::{Diagnosis, Recorded};
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_import::Evidence;
 use biopsy_report::{
@@ -21,78 +21,49 @@ use biopsy_terminal::terminal::Terminal;
 /// Runs `biopsy compare`.
 pub(crate) fn compare(args: &CompareArgs, terminal: Terminal) -> Result<Code, Failure> {
     let roots = roots(&args.symbols)?;
-    let mut times = Vec::new();
-    let (mut heaps, mut footprints) = (Vec::new(), Vec::new());
     let files: Vec<&PathBuf> = std::iter::once(&args.before).chain(&args.after).collect();
-    for held in read(&files, &args.symbols, &roots)? {
-        match held {
-            Comparable::Time(recorded) => times.push(recorded),
-            Comparable::Memory { heaps: of_file, footprints: where_it_went } => {
-                heaps.extend(of_file);
-                footprints.extend(where_it_went);
-            }
-        }
-    }
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    match (times.as_slice(), heaps.as_slice()) {
-        ([before, after], []) => compare_times(args, terminal, [before, after], [&names[0], &names[1]]),
-        ([], [_, _, ..]) => compare_heaps(args, terminal, heaps, footprints, &names),
-        ([], []) if footprints.len() > 1 => compare_footprints(args, terminal, footprints, &names),
-        ([], _) => {
-            let hint = "`biopsy snapshot TARGET --into FILE` adds a snapshot to a recording";
-            Err(Failure::new(FailureKind::Usage, "there is one snapshot, and nothing to compare it with")
-                .with_hint(Some(hint.to_owned())))
-        }
-        (_, []) if footprints.is_empty() => {
-            Err(Failure::new(FailureKind::Usage, "recordings over time are compared two at a time"))
-        }
-        _ => Err(Failure::new(
-            FailureKind::BadInput,
-            "a recording over time and a snapshot of memory cannot be compared",
-        )),
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let together = Together::of(read(&files, &args.symbols, &roots)?).map_err(|why| {
+        let is_usage = why != NotComparable::OfTwoKinds;
+        let kind = if is_usage { FailureKind::Usage } else { FailureKind::BadInput };
+        Failure::from_error(kind, &why).with_hint(why.hint())
+    })?;
+    match together {
+        Together::Times(before, after) => compare_times(args, terminal, [&before, &after], &names),
+        Together::Memory(diagnosis) => compare_memory(args, terminal, &diagnosis, &names),
     }
 }
 
-/// What grew between heaps.
-fn compare_heaps(
+/// What grew between heaps, or where no heap is known where memory went at several moments.
+fn compare_memory(
     args: &CompareArgs,
     terminal: Terminal,
-    heaps: Vec<HeapSummary>,
-    footprints: Vec<FootprintSummary>,
-    names: &[String],
+    diagnosis: &Diagnosis,
+    names: &[&str],
 ) -> Result<Code, Failure> {
-    let diagnosis = Diagnosis::new(None, Vec::new(), heaps).with_footprints(footprints);
-    let Some(growth) = &diagnosis.growth else { return Ok(Code::Ok) };
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let html = || render_html(diagnosis, None);
+    let Some(growth) = &diagnosis.growth else {
+        let footprints = &diagnosis.footprints;
+        return show(
+            form(args),
+            terminal,
+            html,
+            || render_footprint_growth_json(footprints, names),
+            || render_footprint_growth_markdown(footprints),
+            || render_footprint_growth_text(footprints, for_reports(terminal)),
+        )
+        .map(|_| Code::Ok);
+    };
     show(
         form(args),
         terminal,
-        || render_html(&diagnosis, None),
-        || render_heap_growth_json(growth, &names),
+        html,
+        || render_heap_growth_json(growth, names),
         || render_heap_growth_markdown(growth),
-        || render_heap_growth_text(&diagnosis, for_reports(terminal)),
+        || render_heap_growth_text(diagnosis, for_reports(terminal)),
     )?;
     Ok(if diagnosis.is_damaged() { Code::Partial } else { Code::Ok })
-}
-
-/// Where memory went at several moments, of which no heap is known.
-fn compare_footprints(
-    args: &CompareArgs,
-    terminal: Terminal,
-    footprints: Vec<FootprintSummary>,
-    names: &[String],
-) -> Result<Code, Failure> {
-    let diagnosis = Diagnosis::new(None, Vec::new(), Vec::new()).with_footprints(footprints);
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    show(
-        form(args),
-        terminal,
-        || render_html(&diagnosis, None),
-        || render_footprint_growth_json(&diagnosis.footprints, &names),
-        || render_footprint_growth_markdown(&diagnosis.footprints),
-        || render_footprint_growth_text(&diagnosis.footprints, for_reports(terminal)),
-    )?;
-    Ok(Code::Ok)
 }
 
 /// What differs between two recordings over time.
@@ -100,8 +71,9 @@ fn compare_times(
     args: &CompareArgs,
     terminal: Terminal,
     [before, after]: [&Recorded; 2],
-    files: [&str; 2],
+    names: &[&str],
 ) -> Result<Code, Failure> {
+    let files = [names[0], names[1]];
     let comparison = hold_against(before, after);
     show(
         form(args),

@@ -4,15 +4,13 @@ use std::ffi::OsStr;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::HeapSummary;
 use biopsy_capture::place::write_new;
-use biopsy_capture::snapshot::{gcdump_options, write_gcdump, write_heapsnapshot};
+use biopsy_capture::snapshot::{HeapFormat, write_heap, write_heap_file};
 use biopsy_capture::{Failure, FailureKind};
-use biopsy_cli::{ExportArgs, ExportFormat, HeapFormat};
-use biopsy_dotnet::{gcdump, heapsnapshot};
+use biopsy_cli::{ExportArgs, ExportFormat};
 use biopsy_foreground::{Code, out};
 use biopsy_import::heap::Heap;
-use biopsy_report::export::{Format, write, write_heap_as_pprof};
+use biopsy_report::export::{Format, write};
 
 use super::heap::read_heap;
 use super::input::{bad_input, look, roots};
@@ -32,19 +30,14 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
 
 fn export_trace(args: &ExportArgs, to: Format) -> Result<Code, Failure> {
     let evidence = look(&args.file, &args.symbols)?;
-    let capture = evidence.capture(&roots(&args.symbols)?).map_err(bad_input);
+    let roots = roots(&args.symbols)?;
+    let capture = evidence.capture(&roots).map_err(bad_input);
     // Of a heap there is a profile, too.
-    if to == Format::Pprof && capture.as_ref().map_or(true, |capture| capture.timeline.is_none()) {
-        let has_heap = match &capture {
-            Ok(_) => evidence.heaps().unwrap_or_default().into_iter().any(|number| {
-                evidence.heap_place(number).objects().is_some()
-                    || matches!(evidence.heap(number), Ok(Some(_)))
-            }),
-            Err(_) => evidence.any_heap(&roots(&args.symbols)?).is_ok(),
-        };
-        if has_heap {
-            return export_heap(args, HeapFormat::Pprof);
-        }
+    if to == Format::Pprof
+        && capture.as_ref().map_or(true, |capture| capture.timeline.is_none())
+        && evidence.has_heap(capture.is_ok(), &roots)
+    {
+        return export_heap(args, HeapFormat::Pprof);
     }
     let capture = capture?;
     let mut bytes = Vec::new();
@@ -65,30 +58,12 @@ fn export_heap(args: &ExportArgs, to: HeapFormat) -> Result<Code, Failure> {
     let path =
         output(args, &[".age", ".zst", ".gz", ".core", ".zip", ".biopsy"], &format!(".{}", to.ending()));
     let is_output = path.as_os_str() == "-";
-    let profile = || {
-        let mut bytes = Vec::new();
-        let written = write_heap_as_pprof(&HeapSummary::new(&name, &graph, &facts), &mut bytes);
-        written.map(|()| bytes).map_err(|error| Failure::from_error(FailureKind::Output, &error))
-    };
     if is_output {
-        let mut out = BufWriter::new(out::stdout());
-        let failed = |error: &dyn std::error::Error| Failure::from_error(FailureKind::Output, error);
-        match to {
-            HeapFormat::GcDump => gcdump::write(&graph, &gcdump_options(&facts, &name), &mut out)
-                .map(drop)
-                .map_err(|error| failed(&error))?,
-            HeapFormat::HeapSnapshot => {
-                heapsnapshot::write(&graph, &mut out).map(drop).map_err(|error| failed(&error))?;
-            }
-            HeapFormat::Pprof => return out::file(&profile()?),
-        }
+        let mut out = BufWriter::new(out::Shown);
+        write_heap(to, &name, &graph, &facts, &mut out)?;
         out::written(out.flush())?;
     } else {
-        match to {
-            HeapFormat::GcDump => write_gcdump(&graph, &facts, &name, &path).map(drop)?,
-            HeapFormat::HeapSnapshot => write_heapsnapshot(&graph, &path).map(drop)?,
-            HeapFormat::Pprof => write_new(&path, &profile()?)?,
-        }
+        write_heap_file(to, &name, &graph, &facts, &path)?;
     }
     for note in &facts.warnings {
         out::say(format_args!("note: {note}"));

@@ -6,13 +6,13 @@ use biopsy_analyze::Diagnosis;
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_import::{Evidence, EvidenceError, Location};
 use biopsy_redact::Redactor;
-use biopsy_seal::Identity;
+use biopsy_seal::{Identity, is_sealed_file};
 
 use biopsy_cli::SymbolArgs;
 
 /// Looks what a file or folder holds. A sealed one is read where it is.
 pub(crate) fn look(path: &Path, args: &SymbolArgs) -> Result<Evidence, Failure> {
-    let location = match args.identity.as_ref().filter(|_| is_sealed(path)) {
+    let location = match args.identity.as_ref().filter(|_| is_sealed_file(path)) {
         None => path.into(),
         Some(key) => {
             let identity = Identity::of_file(key);
@@ -23,14 +23,6 @@ pub(crate) fn look(path: &Path, args: &SymbolArgs) -> Result<Evidence, Failure> 
         }
     };
     Evidence::look(location).map_err(bad_input)
-}
-
-/// Whether it begins as sealed files do. What cannot be read is said by whoever reads it.
-fn is_sealed(file: &Path) -> bool {
-    let mut start = Vec::new();
-    let read = std::fs::File::open(file)
-        .and_then(|file| std::io::Read::read_to_end(&mut std::io::Read::take(file, 32), &mut start));
-    read.is_ok() && biopsy_seal::is_sealed(&start)
 }
 
 /// Folders of programs and libraries by names without links, which are not followed below them.

@@ -3,7 +3,6 @@
 mod json;
 
 use biopsy_cli::PsArgs;
-use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::{AnsiColor, Style};
 use biopsy_capture::survey::{CPU_INTERVAL, Row, processes};
@@ -14,7 +13,7 @@ use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_target::{Access, Allowed, Surveyed, printable, short_command, up_time_short};
 
 use biopsy_terminal::table::wrap;
-use biopsy_terminal::{Align, Cell, Column, Terminal};
+use biopsy_terminal::{Align, Cell, Column, Terminal, tree_lines};
 
 /// Runs `biopsy ps`.
 pub(crate) fn ps(args: &PsArgs, terminal: Terminal) -> Result<Code, Failure> {
@@ -34,64 +33,14 @@ pub(crate) fn ps(args: &PsArgs, terminal: Terminal) -> Result<Code, Failure> {
 }
 
 fn tree_text(rows: &[Row], terminal: Terminal) -> String {
-    let tree = Tree::of(rows);
+    let ids: Vec<(Pid, Pid)> =
+        rows.iter().map(|row| (row.process.info.key.pid, row.process.info.parent)).collect();
     let mut notes = Notes::default();
-    let cells: Vec<Vec<Cell>> = tree
-        .lines(terminal.unicode)
-        .into_iter()
-        .map(|(at, lines)| cells(&rows[at], &lines, &mut notes))
-        .collect();
+    // Readings taken at different moments may contradict each other: a parent may seem to be a child of its child.
+    let lines = tree_lines(&ids, terminal.unicode);
+    let cells: Vec<Vec<Cell>> =
+        lines.iter().map(|line| cells(&rows[line.row], &line.before, &mut notes)).collect();
     out::table_text(terminal, COLUMNS, &cells) + &notes.text(terminal)
-}
-
-/// The tree of the shown processes; one whose parent is not shown is a root.
-struct Tree {
-    roots: Vec<usize>,
-    children: BTreeMap<Pid, Vec<usize>>,
-    pids: Vec<Pid>,
-}
-
-impl Tree {
-    fn of(rows: &[Row]) -> Self {
-        let pids: Vec<Pid> = rows.iter().map(|row| row.process.info.key.pid).collect();
-        let known: BTreeSet<Pid> = pids.iter().copied().collect();
-        let mut tree = Self { roots: Vec::new(), children: BTreeMap::new(), pids };
-        for (at, row) in rows.iter().enumerate() {
-            let info = &row.process.info;
-            if known.contains(&info.parent) && info.parent != info.key.pid {
-                tree.children.entry(info.parent).or_default().push(at);
-            } else {
-                tree.roots.push(at);
-            }
-        }
-        tree
-    }
-
-    /// The rows in the order of the tree, each with the lines that are drawn before it.
-    fn lines(&self, unicode: bool) -> Vec<(usize, String)> {
-        let [branch, end, past, blank] =
-            if unicode { ["├─ ", "└─ ", "│  ", "   "] } else { ["|- ", "`- ", "|  ", "   "] };
-        let mut out = Vec::new();
-        let mut seen = BTreeSet::new();
-        // What is still to be written, the next one last: row, lines before it, lines before its children.
-        let mut open: Vec<(usize, String, String)> =
-            self.roots.iter().rev().map(|&at| (at, String::new(), String::new())).collect();
-        while let Some((at, own, below)) = open.pop() {
-            if !seen.insert(at) {
-                continue;
-            }
-            out.push((at, own));
-            let children = self.children.get(&self.pids[at]).map_or(&[][..], Vec::as_slice);
-            for (index, &child) in children.iter().enumerate().rev() {
-                let is_last = index + 1 == children.len();
-                let (own, rest) = if is_last { (end, blank) } else { (branch, past) };
-                open.push((child, format!("{below}{own}"), format!("{below}{rest}")));
-            }
-        }
-        // Readings taken at different moments may contradict each other and form a circle without a root.
-        out.extend((0..self.pids.len()).filter(|at| !seen.contains(at)).map(|at| (at, String::new())));
-        out
-    }
 }
 
 const COLUMNS: &[Column] = &[
@@ -146,16 +95,10 @@ fn title(process: &Surveyed) -> (String, String) {
 fn runtime_text(info: &ProcessInfo) -> String {
     let runtime = &info.runtime;
     let name = match runtime.kind {
-        RuntimeKind::DotNet => ".NET",
-        RuntimeKind::Jvm => "JVM",
-        RuntimeKind::Node => "Node",
-        RuntimeKind::Python => "Python",
-        RuntimeKind::Go => "Go",
         // Told by the name of the program, which says more than a common word.
         RuntimeKind::OtherInterpreter if info.exe.is_empty() => return printable(&info.name),
         RuntimeKind::OtherInterpreter => return printable(info.exe.rsplit('/').next().unwrap_or_default()),
-        RuntimeKind::Native => "native",
-        RuntimeKind::Unknown => "-",
+        kind => kind.name(),
     };
     match &runtime.version {
         Some(version) => format!("{name} {}", printable(version)),

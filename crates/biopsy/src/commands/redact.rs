@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use biopsy_capture::words::{grouped, size};
 use biopsy_capture::{Failure, FailureKind, Job, Patience};
-use biopsy_redact::{Hit, Options, Redactor, broken_examples};
-use biopsy_redact_files::{LeftOut, RewriteError, Rewritten, RewrittenFile, check, find, rewrite, stream};
+use biopsy_redact::{Options, Redactor, broken_examples, first_wrong_pack};
+use biopsy_redact_files::{
+    LeftOut, RewriteError, Rewritten, RewrittenFile, beside, check, find, rewrite, stream,
+};
 use serde::Serialize;
 
 use crate::running::begin;
@@ -144,12 +146,8 @@ fn read_policy(path: &Path) -> Result<String, Failure> {
 
 /// Which file it is, and where in it.
 fn policy_failure(paths: &[PathBuf], packs: &[String], error: &biopsy_redact::RedactError) -> Failure {
-    let guilty = (1..=packs.len()).find(|count| {
-        Redactor::new(Options { extra_packs: packs[..*count].to_vec(), ..Options::default() }).is_err()
-    });
-    let name = guilty
-        .and_then(|count| paths.get(count - 1))
-        .map_or_else(String::new, |path| path.display().to_string());
+    let path = first_wrong_pack(packs).and_then(|at| paths.get(at));
+    let name = path.map_or_else(String::new, |path| path.display().to_string());
     let why = Failure::from_error(FailureKind::BadInput, error).to_string();
     Failure::new(FailureKind::BadInput, format!("the policy `{name}` cannot be used: {why}"))
         .with_hint(error.hint())
@@ -163,21 +161,6 @@ fn failure(error: RewriteError) -> Failure {
         _ => FailureKind::BadInput,
     };
     Failure::from_error(kind, &error).with_hint(error.hint())
-}
-
-/// `app.log` becomes `app.redacted.log`, `logs` becomes `logs.redacted`.
-fn beside(input: &Path) -> PathBuf {
-    let name = input
-        .canonicalize()
-        .ok()
-        .and_then(|path| path.file_name().map(ToOwned::to_owned))
-        .unwrap_or_default();
-    let name = name.to_string_lossy();
-    let new_name = match name.split_once('.') {
-        Some((stem, ending)) if !stem.is_empty() && !input.is_dir() => format!("{stem}.redacted.{ending}"),
-        _ => format!("{name}.redacted"),
-    };
-    input.parent().map_or_else(|| PathBuf::from(&new_name), |parent| parent.join(&new_name))
 }
 
 fn show(
@@ -195,38 +178,27 @@ fn show(
         })?;
         return Ok(code);
     }
-    let mut counts: Vec<Hit> = Vec::new();
-    for hit in rewritten.files.iter().flat_map(|file| &file.hits) {
-        match counts.iter_mut().find(|known| known.rule == hit.rule) {
-            Some(known) => known.count += hit.count,
-            None => counts.push(hit.clone()),
-        }
-    }
-    counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.rule.cmp(&b.rule)));
     let columns = [
         Column { title: "MASKED", align: Align::Right, expendable: 0 },
         Column { title: "RULE", align: Align::Left, expendable: 0 },
     ];
-    let rows: Vec<Vec<Cell>> =
-        counts.iter().map(|hit| vec![Cell::new(grouped(hit.count)), Cell::new(&hit.rule)]).collect();
+    let rows: Vec<Vec<Cell>> = rewritten
+        .hits()
+        .iter()
+        .map(|hit| vec![Cell::new(grouped(hit.count)), Cell::new(&hit.rule)])
+        .collect();
     out::table(terminal, &columns, &rows)?;
     say_left_out(&rewritten.left_out);
     let bytes: u64 = rewritten.files.iter().map(|file| file.bytes_in).sum();
     let files = rewritten.files.len();
     match files {
         0 => out::say(format_args!("nothing was written: there is no text in it")),
-        _ => out::say(format_args!(
-            "wrote {} ({files} {}, {} of text)",
-            output.display(),
-            plural(files),
-            size(bytes)
-        )),
+        _ => {
+            let plural = if files == 1 { "file" } else { "files" };
+            out::say(format_args!("wrote {} ({files} {plural}, {} of text)", output.display(), size(bytes)));
+        }
     }
     Ok(code)
-}
-
-fn plural(files: usize) -> &'static str {
-    if files == 1 { "file" } else { "files" }
 }
 
 fn say_left_out(left_out: &[LeftOut]) {

@@ -53,11 +53,10 @@ pub(super) fn show(origin: bool, terminal: Terminal) -> Result<Code, Failure> {
     }
     let settings = &loaded.settings;
     let rule = |rule: &biopsy_watch::rules::Rule| {
-        let when: Vec<String> = rule.when.iter().map(ToString::to_string).collect();
         vec![
             Cell::styled(&*rule.name, Style::new().bold()),
             Cell::new(&*rule.who_text),
-            Cell::new(when.join(" or ")),
+            Cell::new(rule.when_text()),
             Cell::new(rule.what.to_string()),
         ]
     };

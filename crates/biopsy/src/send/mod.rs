@@ -3,13 +3,12 @@
 mod consent;
 mod policy;
 mod seal;
-mod until_sealed;
 mod way;
 
 use biopsy_cli::SendArgs;
 use std::sync::Arc;
 
-use biopsy_capture::{Failure, FailureKind, Job, Patience};
+use biopsy_capture::{Failure, FailureKind, Job, Patience, UntilSealed};
 use biopsy_deliver::state::State;
 use biopsy_deliver::{Kind, Link, Parcel, Request, SendError, Sender, Signer};
 
@@ -19,7 +18,6 @@ use biopsy_foreground::Screen;
 use biopsy_foreground::interrupt;
 use biopsy_foreground::out;
 use biopsy_terminal::terminal::ColorChoice;
-use until_sealed::UntilSealed;
 
 /// Runs `biopsy send`.
 pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure> {
@@ -98,7 +96,7 @@ fn begin(
     policies.check(link, request, target.as_deref(), is_report)?;
     let mut plan = consent::plan(args, link, request, target.as_deref(), is_report);
     let until = target.is_some().then(|| UntilSealed::choose(args.on_disk));
-    plan.extend(until.iter().map(|until| until.line(parcel)).chain(policies.lines()));
+    plan.extend(until.iter().map(|until| until.line(&parcel.bundle())).chain(policies.lines()));
     consent::ask(&plan, args.yes)?;
     let sealed = parcel.sealed();
     let done = match (&args.file, until) {

@@ -6,13 +6,12 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use biopsy_capture::{Failure, FailureKind, Job};
+use biopsy_capture::{Failure, FailureKind, Job, UntilSealed};
 use biopsy_deliver::{Kind, Parcel, REPORT_ALONE, Request};
 use biopsy_report::{Mask, render_markdown};
 use biopsy_seal::{Recipient, SealError, Sealed, seal_file};
 use clap::Parser;
 
-use super::until_sealed::UntilSealed;
 use crate::commands::input::diagnose;
 use biopsy_cli::CaptureArgs;
 use biopsy_cli::SendArgs;
@@ -104,7 +103,7 @@ pub(super) fn recording(
         return Err(Failure::new(FailureKind::Usage, message)
             .with_hint(Some("`biopsy send FILE --to LINK` sends it".to_owned())));
     }
-    let bundle = until.bundle(parcel);
+    let bundle = until.bundle(&parcel.bundle());
     let seconds = format!("{}s", request.recipe.seconds());
     let target = target(args, request)?;
     let mut words: Vec<OsString> = ["capture", "--for", &seconds, "--output"].map(Into::into).into();

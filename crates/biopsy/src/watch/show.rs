@@ -8,7 +8,7 @@ use biopsy_capture::Failure;
 use biopsy_capture::words::size;
 use biopsy_standby::{Happened, Listener};
 use biopsy_watch::quantity::duration_text;
-use biopsy_watch::rules::{Limits, Rule};
+use biopsy_watch::rules::Rule;
 use serde::Serialize;
 
 use biopsy_foreground::Code;
@@ -155,30 +155,17 @@ impl Listener for Show {
     fn rules(&mut self, rules: &[Rule], note: &str) {
         if self.json {
             for rule in rules {
-                let when: Vec<String> = rule.when.iter().map(ToString::to_string).collect();
-                let text = format!("{}; when {}; {}", rule.who_text, when.join(" or "), rule.what);
+                let text = format!("{}; when {}; {}", rule.who_text, rule.when_text(), rule.what);
                 self.happened(&Happened { event: "rule", rule: &rule.name, text, ..Happened::default() });
             }
             return;
         }
         let row = |rule: &Rule| {
-            let limits = &rule.limits;
-            let mut text = format!("{} a day, {} at once", limits.per_day, limits.at_once);
-            if !limits.cool_down.is_zero() {
-                text.push_str(&format!(", {} apart", duration_text(limits.cool_down)));
-            }
-            if limits.every > 1 {
-                text.push_str(&format!(", every {}th", limits.every));
-            }
-            if limits.budget != Limits::default().budget {
-                text.push_str(&format!(", {} % of a core", limits.budget));
-            }
-            let when: Vec<String> = rule.when.iter().map(ToString::to_string).collect();
             vec![
                 Cell::styled(&*rule.name, Style::new().bold()),
                 Cell::new(&*rule.who_text),
-                Cell::new(when.join(" or ")),
-                Cell::new(text),
+                Cell::new(rule.when_text()),
+                Cell::new(rule.limits.to_string()),
                 Cell::new(rule.what.to_string()),
             ]
         };

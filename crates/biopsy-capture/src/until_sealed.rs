@@ -1,11 +1,11 @@
-//! Where a recording for a request is until it is sealed: in memory alone, where that can be had.
+//! Where a recording is until it is sealed: in memory alone, where that can be had.
 
 use std::path::{Path, PathBuf};
 
-use biopsy_capture::words::size;
-use biopsy_deliver::Parcel;
 use biopsy_sys::memory_folder::MemoryFolder;
 use biopsy_target::freeze::own_headroom;
+
+use crate::words::size;
 
 /// Most memory that a recording and its bundle take together.
 const MOST: u64 = 1 << 30;
@@ -14,7 +14,7 @@ const LEAST: u64 = 64 << 20;
 
 /// Where it is.
 #[derive(Debug)]
-pub(super) enum UntilSealed {
+pub enum UntilSealed {
     /// In memory: nothing of it is on a disk in clear, whatever ends this process.
     Memory(MemoryFolder, u64),
     /// On the disk, in clear, and why.
@@ -23,7 +23,8 @@ pub(super) enum UntilSealed {
 
 impl UntilSealed {
     /// The better one that can be had.
-    pub(super) fn choose(is_on_disk_wished: bool) -> Self {
+    #[must_use]
+    pub fn choose(is_on_disk_wished: bool) -> Self {
         if is_on_disk_wished {
             return Self::Disk("as it was wished".to_owned());
         }
@@ -38,8 +39,9 @@ impl UntilSealed {
         }
     }
 
-    /// A line for what is agreed to.
-    pub(super) fn line(&self, parcel: &Parcel) -> String {
+    /// A line for what is agreed to; `on_disk`: the bundle, if it is made on the disk.
+    #[must_use]
+    pub fn line(&self, on_disk: &Path) -> String {
         match self {
             Self::Memory(folder, most) => {
                 let swap = if folder.stays_in_memory { "" } else { "; the kernel may swap it out" };
@@ -47,24 +49,25 @@ impl UntilSealed {
             }
             Self::Disk(why) => format!(
                 "until sealed  in clear at `{}`, readable by its owner alone ({why})",
-                parcel.bundle().display()
+                on_disk.display()
             ),
         }
     }
 
-    /// The bundle that is to be made.
-    pub(super) fn bundle(&self, parcel: &Parcel) -> PathBuf {
+    /// The bundle that is to be made; `on_disk`: what it is there.
+    #[must_use]
+    pub fn bundle(&self, on_disk: &Path) -> PathBuf {
         match self {
             Self::Memory(folder, _) => {
-                let name = parcel.bundle();
-                folder.path().join(name.file_name().unwrap_or(std::ffi::OsStr::new("recording.zip")))
+                folder.path().join(on_disk.file_name().unwrap_or(std::ffi::OsStr::new("recording.zip")))
             }
-            Self::Disk(_) => parcel.bundle(),
+            Self::Disk(_) => on_disk.to_owned(),
         }
     }
 
     /// Most megabytes of a timeline: what is packed from it, and logs, have to fit beside it.
-    pub(super) fn most_megabytes(&self) -> Option<u64> {
+    #[must_use]
+    pub fn most_megabytes(&self) -> Option<u64> {
         match self {
             Self::Memory(_, most) => Some((most >> 20) * 2 / 5),
             Self::Disk(_) => None,
@@ -72,7 +75,8 @@ impl UntilSealed {
     }
 
     /// Removes what is not sealed; gives a sentence where it cannot.
-    pub(super) fn remove(self, bundle: &Path) -> Option<String> {
+    #[must_use]
+    pub fn remove(self, bundle: &Path) -> Option<String> {
         match self {
             Self::Memory(..) => None,
             Self::Disk(_) => std::fs::remove_file(bundle).err().map(|error| {
