@@ -99,9 +99,9 @@ impl Maker<'_> {
         sort: &str,
         places: &'p std::collections::BTreeMap<String, Place>,
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
-        // Halves D to F ask first who takes it: of their many places few take records.
+        // Halves D to G ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
-            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE | Half::F) => {
+            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE | Half::F | Half::G) => {
                 place.takes_block(*rows)
             }
             _ => true,
@@ -261,12 +261,39 @@ impl Maker<'_> {
                 vec!["app".into(), "-c".into(), format!("shop.main.{key}={value}"), "--once".into()]
             }),
         ];
+        let of_g: [(&str, WriteArguments); 3] = [
+            ("command of a login shell", |key, value| {
+                let word = value.replace('\'', "'\\''");
+                vec!["bash".into(), "-lc".into(), format!("app --{} '{word}' --once", kebab(key))]
+            }),
+            ("setting of a chart", |key, value| {
+                let setting = format!("auth.{key}={value}");
+                vec![
+                    "helm".into(),
+                    "upgrade".into(),
+                    "shop".into(),
+                    ".".into(),
+                    "--set-string".into(),
+                    setting,
+                ]
+            }),
+            ("variable in front of a program", |key, value| {
+                vec![
+                    "sudo".into(),
+                    "-E".into(),
+                    "env".into(),
+                    format!("{}={value}", upper(key)),
+                    "app".into(),
+                ]
+            }),
+        ];
         let mut cases = Vec::new();
         let forms = match self.kind.half {
             Half::C => of_c,
             Half::D => of_d,
             Half::E | Half::RestOfE => of_e,
             Half::F => of_f,
+            Half::G => of_g,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -350,6 +377,11 @@ impl Maker<'_> {
             Half::D => {
                 let common = Encoding::ALL.into_iter().chain(Encoding::OF_C).collect();
                 return held_out(&Encoding::OF_D, common, &mut random);
+            }
+            Half::G => {
+                let rarer = Encoding::OF_C.into_iter().chain(Encoding::OF_D).chain(Encoding::OF_E);
+                let rarer = rarer.chain(Encoding::OF_F).collect();
+                return held_out(&Encoding::ALL, rarer, &mut random);
             }
             Half::A | Half::B | Half::Mixed => {}
         }

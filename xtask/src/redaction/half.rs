@@ -23,18 +23,20 @@ pub(super) enum Half {
     RestOfE,
     /// From tables of its own (`fixtures/secrets/f`), held out as a whole.
     F,
+    /// Likewise (`fixtures/secrets/g`): what servers hold most of the time.
+    G,
 }
 
 impl Half {
     /// All.
-    pub(super) const ALL: [Self; 8] =
-        [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E, Self::RestOfE, Self::F];
+    pub(super) const ALL: [Self; 9] =
+        [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E, Self::RestOfE, Self::F, Self::G];
     /// Those that have tables of their own, and the folders of these.
-    pub(super) const OWN_TABLES: [(Self, &'static str); 4] =
-        [(Self::C, "c"), (Self::D, "d"), (Self::E, "e"), (Self::F, "f")];
+    pub(super) const OWN_TABLES: [(Self, &'static str); 5] =
+        [(Self::C, "c"), (Self::D, "d"), (Self::E, "e"), (Self::F, "f"), (Self::G, "g")];
 
-    /// The one whose misses nobody may see; the rest of E was, until 2026-11-29.
-    const HELD_OUT: Self = Self::F;
+    /// Those whose misses nobody may see; the rest of E was one, until 2026-11-29.
+    const HELD_OUT: [Self; 2] = [Self::F, Self::G];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
@@ -69,7 +71,7 @@ impl Half {
 
     /// Whether its misses may be looked at.
     pub(super) fn is_open(self) -> bool {
-        self != Self::HELD_OUT
+        !Self::HELD_OUT.contains(&self)
     }
 
     /// Whether it has tables of its own: its kinds stand at its own places only.
@@ -87,7 +89,7 @@ impl std::str::FromStr for Half {
         Self::ALL
             .into_iter()
             .find(is_called)
-            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d`, `e`, `rest` or `f`".to_owned())
+            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d`, `e`, `rest`, `f` or `g`".to_owned())
     }
 }
 
@@ -102,6 +104,7 @@ impl fmt::Display for Half {
             Self::E => "E",
             Self::RestOfE => "rest",
             Self::F => "F",
+            Self::G => "G",
         })
     }
 }

@@ -63,6 +63,16 @@ enum Spot {
     CopyInSaslPlain,
     CopyInPercentAddress,
     CopyOfArgumentOfDotNet,
+    HeapForm,
+    HeapConnectionWide,
+    HeapObject,
+    HeapEntry,
+    HeapCookie,
+    HeapBareInLine,
+    CopyInBearer,
+    CopyInWebSocket,
+    CopyInUrlWide,
+    CopyInCommand,
 }
 
 const SPOTS: [(&str, Spot); 10] = [
@@ -133,6 +143,20 @@ const SPOTS_OF_F: [(&str, Spot); 10] = [
     ("copy of an argument as a string of .NET", Spot::CopyOfArgumentOfDotNet),
 ];
 
+/// The same of half G.
+const SPOTS_OF_G: [(&str, Spot); 10] = [
+    ("heap, body of a form", Spot::HeapForm),
+    ("heap, connection string as UTF-16", Spot::HeapConnectionWide),
+    ("heap, object as a program prints it", Spot::HeapObject),
+    ("heap, entry with key and value", Spot::HeapEntry),
+    ("heap, cookie of a request", Spot::HeapCookie),
+    ("heap, alone in a line of a log", Spot::HeapBareInLine),
+    ("copy in a bearer authorization", Spot::CopyInBearer),
+    ("copy in a message of a socket", Spot::CopyInWebSocket),
+    ("copy in an address as UTF-16", Spot::CopyInUrlWide),
+    ("copy of an argument in a command", Spot::CopyInCommand),
+];
+
 /// Spots that each kind is planted at.
 const OF_EACH_KIND: usize = 5;
 
@@ -148,7 +172,8 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::HeapBareBehindLength
         | Spot::HeapBareOfDotNet
         | Spot::HeapBareOfJava
-        | Spot::HeapBareInProtobuf => is_shaped,
+        | Spot::HeapBareInProtobuf
+        | Spot::HeapBareInLine => is_shaped,
         Spot::CopyOfVariable
         | Spot::CopyOfVariableWide
         | Spot::CopyOfArgument
@@ -166,7 +191,11 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::CopyOfVariableOfJava
         | Spot::CopyInSaslPlain
         | Spot::CopyInPercentAddress
-        | Spot::CopyOfArgumentOfDotNet => !kind.common,
+        | Spot::CopyOfArgumentOfDotNet
+        | Spot::CopyInBearer
+        | Spot::CopyInWebSocket
+        | Spot::CopyInUrlWide
+        | Spot::CopyInCommand => !kind.common,
         Spot::Environment
         | Spot::Arguments
         | Spot::HeapPair
@@ -191,13 +220,19 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::HeapYamlList
         | Spot::HeapMultipart
         | Spot::HeapPhpSerialized
-        | Spot::HeapCommandLineWide => true,
+        | Spot::HeapCommandLineWide
+        | Spot::HeapForm
+        | Spot::HeapConnectionWide
+        | Spot::HeapObject
+        | Spot::HeapEntry
+        | Spot::HeapCookie => true,
     };
     let all = match kind.half {
         Half::C => &SPOTS_OF_C[..],
         Half::D => &SPOTS_OF_D[..],
         Half::E | Half::RestOfE => &SPOTS_OF_E[..],
         Half::F => &SPOTS_OF_F[..],
+        Half::G => &SPOTS_OF_G[..],
         Half::A | Half::B | Half::Mixed => &SPOTS[..],
     };
     let spots: Vec<_> = all.iter().filter(|(_, spot)| fits(*spot)).collect();
@@ -228,12 +263,16 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyInLogWide
         | Spot::CopyOfVariableOfJava
         | Spot::CopyInSaslPlain
-        | Spot::CopyInPercentAddress => environment.push((upper(key), value.text.clone())),
+        | Spot::CopyInPercentAddress
+        | Spot::CopyInBearer
+        | Spot::CopyInWebSocket => environment.push((upper(key), value.text.clone())),
         Spot::Arguments
         | Spot::CopyOfArgument
         | Spot::CopyOfArgumentWide
         | Spot::CopyInSql
-        | Spot::CopyOfArgumentOfDotNet => {
+        | Spot::CopyOfArgumentOfDotNet
+        | Spot::CopyInUrlWide
+        | Spot::CopyInCommand => {
             arguments.push(format!("--{}={}", kebab(key), value.text));
         }
         Spot::ArgumentsApart | Spot::CopyOfArgumentApart => {
@@ -265,7 +304,13 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapMultipart
         | Spot::HeapPhpSerialized
         | Spot::HeapCommandLineWide
-        | Spot::HeapBareInProtobuf => {}
+        | Spot::HeapBareInProtobuf
+        | Spot::HeapForm
+        | Spot::HeapConnectionWide
+        | Spot::HeapObject
+        | Spot::HeapEntry
+        | Spot::HeapCookie
+        | Spot::HeapBareInLine => {}
     }
     let block = |value: &Value, random: &mut Random| -> Vec<u8> {
         let text = &value.text;
@@ -353,6 +398,25 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             Spot::CopyInSql => format!("SELECT id FROM notes WHERE body = '{text}' LIMIT 1").into_bytes(),
             Spot::CopyInLogWide => wide(&format!("[WRN] retry 3 with {text} failed"), false),
             Spot::CopyInBasic => format!("Basic {}", basic(text)).into_bytes(),
+            Spot::HeapForm => {
+                let pair = format!("{key}={}", percent(text));
+                format!("POST /login HTTP/1.1\r\nHost: shop\r\n\r\nuser=app&{pair}&go=1").into_bytes()
+            }
+            Spot::HeapConnectionWide => {
+                wide(&format!("Data Source=db1;User ID=app;{key}={text};Pooling=true"), false)
+            }
+            Spot::HeapObject => format!("Settings(host='db1', {key}='{text}', port=80)").into_bytes(),
+            Spot::HeapEntry => format!("{{\"name\":\"{key}\",\"value\":\"{text}\"}}").into_bytes(),
+            Spot::HeapCookie => {
+                let name = key.replace(['.', ':', '/'], "_");
+                format!("GET / HTTP/1.1\r\nCookie: lang=en; {name}={}; theme=dark\r\n\r\n", percent(text))
+                    .into_bytes()
+            }
+            Spot::HeapBareInLine => format!("2026-11-03 10:11:12 INFO using {text} for shop\n").into_bytes(),
+            Spot::CopyInBearer => format!("authorization: Bearer {text}\r\n").into_bytes(),
+            Spot::CopyInWebSocket => format!("42[\"join\",{{\"room\":7,\"with\":\"{text}\"}}]").into_bytes(),
+            Spot::CopyInUrlWide => wide(&format!("http://shop:{text}@proxy:3128/"), false),
+            Spot::CopyInCommand => format!("sh -c 'app --port 80 \"{text}\" >/dev/null'").into_bytes(),
         };
         [around(random), planted, vec![0, 0, 0, 0], around(random)].concat()
     };
@@ -372,9 +436,11 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyInLogWide
         | Spot::HeapNameAndValueWide
         | Spot::HeapCommandLineWide
-        | Spot::CopyOfArgumentOfDotNet => Encoding::Utf16Le,
+        | Spot::CopyOfArgumentOfDotNet
+        | Spot::HeapConnectionWide
+        | Spot::CopyInUrlWide => Encoding::Utf16Le,
         Spot::CopyInBasic | Spot::CopyInSaslPlain => Encoding::Base64,
-        Spot::CopyInPercentAddress => Encoding::PercentSpecials,
+        Spot::CopyInPercentAddress | Spot::HeapForm | Spot::HeapCookie => Encoding::PercentSpecials,
         Spot::Environment
         | Spot::ArgumentsApart
         | Spot::HeapSettings
@@ -407,7 +473,13 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapYamlList
         | Spot::HeapMultipart
         | Spot::HeapPhpSerialized
-        | Spot::HeapBareInProtobuf => Encoding::Plain,
+        | Spot::HeapBareInProtobuf
+        | Spot::HeapObject
+        | Spot::HeapEntry
+        | Spot::HeapBareInLine
+        | Spot::CopyInBearer
+        | Spot::CopyInWebSocket
+        | Spot::CopyInCommand => Encoding::Plain,
     };
     let is_copy = matches!(
         spot,
@@ -429,6 +501,10 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             | Spot::CopyInSaslPlain
             | Spot::CopyInPercentAddress
             | Spot::CopyOfArgumentOfDotNet
+            | Spot::CopyInBearer
+            | Spot::CopyInWebSocket
+            | Spot::CopyInUrlWide
+            | Spot::CopyInCommand
     );
     let written = match spot {
         Spot::CopyInBasic => basic(&value.text).into_bytes(),
