@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::truth::{Class, Truth, parse_truth};
 use crate::run::{Outcome, root};
 
-/// Written before the rules, and six times after them by somebody who had not seen them; halves from when there were two.
+/// Written before the rules, and seven times after them by somebody who had not seen them; halves from when there were two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Half {
     First,
@@ -18,11 +18,20 @@ pub(crate) enum Half {
     Fifth,
     Sixth,
     Seventh,
+    Eighth,
 }
 
 impl Half {
-    const ALL: [Self; 7] =
-        [Self::First, Self::Second, Self::Third, Self::Fourth, Self::Fifth, Self::Sixth, Self::Seventh];
+    const ALL: [Self; 8] = [
+        Self::First,
+        Self::Second,
+        Self::Third,
+        Self::Fourth,
+        Self::Fifth,
+        Self::Sixth,
+        Self::Seventh,
+        Self::Eighth,
+    ];
 
     fn folder(self) -> &'static str {
         match self {
@@ -33,6 +42,7 @@ impl Half {
             Self::Fifth => "fifth",
             Self::Sixth => "sixth",
             Self::Seventh => "seventh",
+            Self::Eighth => "eighth",
         }
     }
 }
