@@ -111,4 +111,31 @@ mod tests {
             "{\n  \"a\": \"x\\u009b\\u202eé\\udb40\\udc41\\u007f\"\n}"
         );
     }
+
+    /// Whoever reads a document reads what was in it: each escape, put back, is the character that it stands for.
+    #[test]
+    fn escapes_of_a_document_are_the_characters_that_were_there() {
+        let harmful: Vec<char> = ('\0'..=char::MAX).filter(|one| is_harmful(*one) && *one != '\n').collect();
+        assert!(harmful.len() > 150, "{}", harmful.len());
+        for character in harmful {
+            let shown = printable_json(character.to_string());
+            let units: Vec<u16> = shown
+                .split("\\u")
+                .skip(1)
+                .map(|unit| u16::from_str_radix(unit, 16).expect("four digits each"))
+                .collect();
+            assert_eq!(shown.len(), units.len() * 6, "{shown}");
+            assert_eq!(String::from_utf16(&units).unwrap(), character.to_string());
+        }
+    }
+
+    #[test]
+    fn what_harms_nobody_is_not_copied() {
+        for text in ["", "plain", "tab\tand\nlines", "ü 漢 🙂"] {
+            assert!(matches!(printable_lines(text), Cow::Borrowed(same) if same == text), "{text}");
+        }
+        let document = "{\"a\": 1}\n".to_owned();
+        let place = document.as_ptr();
+        assert_eq!(printable_json(document).as_ptr(), place, "a large report is not written twice");
+    }
 }

@@ -76,4 +76,23 @@ mod tests {
         assert_eq!(Nanos(u64::MAX) + Nanos(1), Nanos(u64::MAX));
         assert!((Nanos(1_500_000_000).as_secs_f64() - 1.5).abs() < f64::EPSILON);
     }
+
+    /// Moments and lengths at which sums and differences could turn over.
+    const EDGES: [u64; 8] = [0, 1, 2, 1_000_000_000, u64::MAX / 2, u64::MAX / 2 + 1, u64::MAX - 1, u64::MAX];
+
+    #[test]
+    fn a_later_moment_is_never_before_an_earlier_one() {
+        for (moment, length) in EDGES.iter().flat_map(|one| EDGES.map(|other| (*one, other))) {
+            let (at, took) = (MonoNanos(moment), Nanos(length));
+            assert!(at + took >= at && at - took <= at, "{at:?} {took:?}");
+            let whole = moment.checked_add(length).is_some();
+            assert_eq!((at + took).since(at) == took, whole, "{at:?} {took:?}");
+            assert!(whole || (at + took) == MonoNanos(u64::MAX), "{at:?} {took:?}");
+            let other = MonoNanos(length);
+            assert_eq!(at.since(other) == Nanos(0), at <= other, "{at:?} {other:?}");
+            assert!(at.since(other) == Nanos(0) || other.since(at) == Nanos(0), "both are later");
+            assert_eq!(Nanos(moment) + took, took + Nanos(moment), "the order does not matter");
+        }
+        assert!(EDGES.map(|one| Nanos(one).as_secs_f64()).is_sorted());
+    }
 }

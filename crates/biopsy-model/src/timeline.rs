@@ -515,4 +515,33 @@ mod tests {
             assert!(timeline.module_of(FrameHandle(handle)).is_none(), "frame {handle}");
         }
     }
+
+    /// Frames of two modules that are the same file: each has the one that it names.
+    #[test]
+    fn a_frame_has_the_module_that_it_names_and_no_namesake() {
+        let module = |start| Module {
+            pid: Pid(7),
+            kind: crate::module::ModuleKind::Elf,
+            path: "/usr/lib/libc.so.6".to_owned(),
+            build_id: None,
+            start: Avma(start),
+            end: Avma(start + 0x1000),
+            offset: crate::FileOffset(0),
+            since: MonoNanos(0),
+            deleted: false,
+        };
+        let frame = |module| Frame {
+            space: FrameSpace::User,
+            module: Some(ModuleHandle(module)),
+            address: LookupAddress(1),
+        };
+        let timeline = Timeline {
+            modules: vec![module(0x1000), module(0x8000)],
+            frames: vec![frame(1), frame(0), frame(2)],
+            ..Timeline::default()
+        };
+        let found =
+            |number| timeline.module_of(FrameHandle(number)).map(|(handle, one)| (handle.0, one.start.0));
+        assert_eq!([0, 1, 2].map(found), [Some((1, 0x8000)), Some((0, 0x1000)), None]);
+    }
 }

@@ -1,17 +1,21 @@
 //! What the words of the model say when they are asked: order by importance, what is found by name or number, and addresses that
 //! cannot be taken for each other's.
 
-use biopsy_model::capture::Capture;
-use biopsy_model::dump::Class;
+use biopsy_model::capture::{Capture, RedactionCount};
+use biopsy_model::dump::{Class, DumpKind, Reason};
 use biopsy_model::footprint::{Blocks, Footprint, FootprintPart, MemoryKind};
 use biopsy_model::heap::HeapType;
-use biopsy_model::log::LogLevel;
-use biopsy_model::loss::Warning;
+use biopsy_model::log::{LogFile, LogLevel};
+use biopsy_model::look::Look;
+use biopsy_model::loss::{LossKind, Warning};
+use biopsy_model::metric::MetricTable;
 use biopsy_model::peers::{PeerLook, PeerProcess};
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::timeline::Timeline;
-use biopsy_model::{Avma, Confidence, FileOffset, LookupAddress, Pid, Severity, Svma, Tid};
+use biopsy_model::{
+    Avma, BootId, Confidence, FileOffset, LookupAddress, Pid, ProcessKey, Severity, Svma, Tid,
+};
 
 #[test]
 fn an_address_says_which_space_it_is_of() {
@@ -102,7 +106,80 @@ fn a_recording_of_one_moment_holds_no_time() {
     let dotnet = Runtime { kind: RuntimeKind::DotNet, version: None, entry: None };
     let runtime = RuntimeTrace::new(Pid(7), dotnet, "port".to_owned());
     assert!(Capture { runtimes: vec![runtime], ..moment.clone() }.holds_time());
-    assert!(Capture { timeline: Some(Timeline::default()), ..moment }.holds_time());
+    assert!(Capture { timeline: Some(Timeline::default()), ..moment.clone() }.holds_time());
+    assert!(Capture { metrics: vec![MetricTable::default()], ..moment.clone() }.holds_time());
+    let log = LogFile {
+        source: "/var/log/app.log".to_owned(),
+        member: "logs/0.jsonl".to_owned(),
+        assumed_zone: "UTC".to_owned(),
+        lines: Vec::new(),
+    };
+    assert!(Capture { logs: vec![log], ..moment.clone() }.holds_time());
+    // A look, and what was masked, are of one moment.
+    let looks = vec![Look { pid: Pid(7), ..Look::default() }];
+    let count = RedactionCount { member: "a".to_owned(), rule: "password".to_owned(), count: 1 };
+    assert!(!Capture { looks, redactions: vec![count], ..moment }.holds_time());
+}
+
+/// A pid is given away again, on the same boot and on the next one: each part of the key tells processes apart, and nothing else does.
+#[test]
+fn a_process_is_its_boot_its_pid_and_its_start() {
+    let key = |boot: &str, pid, start_ticks| ProcessKey {
+        boot_id: BootId(boot.to_owned()),
+        pid: Pid(pid),
+        start_ticks,
+    };
+    let all = [key("a", 1, 1), key("a", 1, 2), key("a", 2, 1), key("b", 1, 1)];
+    for (number, one) in all.iter().enumerate() {
+        for (other_number, other) in all.iter().enumerate() {
+            assert_eq!(one == other, number == other_number, "{one:?} {other:?}");
+        }
+    }
+    assert!(all.is_sorted(), "by boot, then pid, then start");
+    assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
+}
+
+#[test]
+fn numbers_stand_in_columns() {
+    assert_eq!(format!("[{:>6}] [{:<4}] [{:03}]", Pid(42), Tid(7), Tid(7)), "[    42] [7   ] [007]");
+}
+
+/// Notes of cores name a reason by its place in the list, from 1: an old core must mean what it meant.
+#[test]
+fn reasons_have_the_numbers_that_cores_have() {
+    let numbers = [
+        Reason::Zero,
+        Reason::InFile,
+        Reason::Kind,
+        Reason::Ceiling,
+        Reason::Unreadable,
+        Reason::Gone,
+        Reason::Device,
+        Reason::NoTime,
+    ];
+    assert_eq!(Reason::ALL, numbers);
+    let distinct: std::collections::HashSet<Reason> = Reason::ALL.into_iter().collect();
+    assert_eq!(distinct.len(), Reason::ALL.len());
+    assert_eq!([DumpKind::Core, DumpKind::Minidump].map(|kind| kind.to_string()), ["core", "minidump"]);
+}
+
+/// A report that says that something was lost is a report of trouble: only what was left out on purpose is none.
+#[test]
+fn of_all_losses_one_kind_is_meant() {
+    let all = [
+        LossKind::Samples,
+        LossKind::Waits,
+        LossKind::SideBand,
+        LossKind::Throttled,
+        LossKind::StacksSkipped,
+        LossKind::Metrics,
+        LossKind::Disk,
+        LossKind::Allocations,
+        LossKind::Switches,
+    ];
+    let meant: Vec<LossKind> = all.into_iter().filter(|kind| kind.is_meant()).collect();
+    assert_eq!(meant, [LossKind::Switches]);
+    assert!(all.is_sorted(), "what is worst for a profile comes first");
 }
 
 #[test]
