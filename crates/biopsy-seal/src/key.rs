@@ -129,4 +129,33 @@ mod tests {
             assert!(!error.to_string().contains("hunter2"));
         }
     }
+
+    #[test]
+    fn of_a_file_the_first_key_counts_and_not_more_of_it_is_read_than_a_file_of_keys_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        let [first, second] = [Identity::generate(), Identity::generate()];
+        let (one, two) = (first.secret_text(), second.secret_text());
+        let of = |text: String| {
+            std::fs::write(&path, text).unwrap();
+            Identity::of_file(&path)
+        };
+        for text in [format!("{}\n{}\n", *one, *two), format!("# a\r\n\r\n{}\r\n# b", *one)] {
+            assert_eq!(of(text).unwrap().recipient(), first.recipient());
+        }
+        // A file of that size is no file of keys.
+        let far = format!("#{}\n{}", "x".repeat(MOST_KEY_BYTES as usize), *one);
+        assert!(matches!(of(far), Err(KeyError::NoIdentity)));
+        // A public key opens nothing, and what stands behind it is not looked for.
+        assert!(matches!(of(format!("{}\n{}", first.recipient(), *one)), Err(KeyError::NoIdentity)));
+        std::fs::write(&path, [0xff, 0xfe]).unwrap();
+        for (path, kind) in [
+            (path.clone(), io::ErrorKind::InvalidData),
+            (folder.path().join("none"), io::ErrorKind::NotFound),
+        ] {
+            let error = Identity::of_file(&path).unwrap_err();
+            assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+            assert!(matches!(error, KeyError::Io { source, .. } if source.kind() == kind));
+        }
+    }
 }

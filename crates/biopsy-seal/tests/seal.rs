@@ -1,12 +1,13 @@
 //! What is sealed is read again, by us and by the age tool in Go; what was changed is not.
 
-use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use biopsy_seal::{Identity, SealedFile, Sealer, SealingFile, UnsealError, is_sealed, seal_file};
+use biopsy_seal::{Identity, SealError, SealedFile, Sealer, SealingFile, UnsealError, is_sealed, seal_file};
 use proptest::prelude::*;
+use sha2::{Digest as _, Sha256};
 
 /// Bytes of a chunk, by the format.
 const CHUNK: usize = 64 << 10;
@@ -217,6 +218,107 @@ proptest! {
             }
         }
     }
+}
+
+/// A file that an earlier version sealed, and its key: what was sealed stays readable for ever.
+#[test]
+fn what_was_sealed_long_ago_is_opened() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/sealed/small.age");
+    let key: Identity =
+        "AGE-SECRET-KEY-1ACU89T0FRFMPYU30RMTALT3PW2FHADR5XLCHR57JD8HASJQY2RGQUF4LLC".parse().unwrap();
+    let mut read = String::new();
+    let mut file = SealedFile::open(&golden, &key).unwrap();
+    file.read_to_string(&mut read).unwrap();
+    assert_eq!((read.as_str(), file.plain_bytes()), ("a sealed file for the fuzzer\n", 29));
+}
+
+#[test]
+fn what_took_the_name_meanwhile_stays_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("core.age");
+    let key = Identity::generate().recipient();
+    let mut file = SealingFile::create(&out, std::slice::from_ref(&key)).unwrap();
+    file.write_all(b"sealed").unwrap();
+    std::fs::write(&out, b"of another").unwrap();
+    let error = file.finish().unwrap_err();
+    assert!(matches!(&error, SealError::Write { path, source }
+        if *path == out && source.kind() == ErrorKind::AlreadyExists));
+    assert_eq!(std::fs::read(&out).unwrap(), b"of another");
+    // A link that leads nowhere is something of that name, too; nothing is made where it leads.
+    let link = folder.path().join("link.age");
+    std::os::unix::fs::symlink(folder.path().join("elsewhere"), &link).unwrap();
+    let begun = SealingFile::create(&link, &[key]).unwrap_err();
+    assert!(matches!(begun, SealError::Write { source, .. } if source.kind() == ErrorKind::AlreadyExists));
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["core.age", "link.age"], "nothing else is there");
+}
+
+#[test]
+fn nothing_is_sealed_to_nobody_or_where_there_is_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(seal_file(&mut &b"secret"[..], &folder.path().join("a.age"), &[]).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let nowhere = folder.path().join("no/such/a.age");
+    let error = seal_file(&mut &b"secret"[..], &nowhere, &[Identity::generate().recipient()]).unwrap_err();
+    assert!(error.to_string().contains("no/such/a.age"), "{error}");
+}
+
+/// Somebody who is interrupted by signals, and gives as little at once as he likes, is read to his end.
+struct Interrupted<'a>(&'a [u8], bool);
+
+impl Read for Interrupted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.1 = !self.1;
+        if self.1 {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let most = buffer.len().min(1234);
+        self.0.read(&mut buffer[..most])
+    }
+}
+
+#[test]
+fn signals_while_reading_lose_nothing_and_the_digest_is_that_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("a.age");
+    let key = Identity::generate();
+    let plain = noise(2 << 20);
+    let done = seal_file(&mut Interrupted(&plain, false), &out, &[key.recipient()]).unwrap();
+    let bytes = std::fs::read(&out).unwrap();
+    let sha256 = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
+    assert_eq!((done.bytes, done.sha256), (bytes.len() as u64, sha256(&bytes)));
+    let step = usize::try_from(done.beginnings.step()).unwrap();
+    let expected: Vec<[u8; 32]> =
+        (1..=bytes.len() / step).map(|number| sha256(&bytes[..number * step])).collect();
+    assert_eq!(done.beginnings.all(), expected);
+    let mut read = Vec::new();
+    SealedFile::open(&out, &key).unwrap().read_to_end(&mut read).unwrap();
+    assert!(read == plain);
+}
+
+#[test]
+fn a_place_is_said_from_the_start_the_end_or_here() {
+    let key = Identity::generate();
+    let mut file = opened(&sealed(&noise(CHUNK + 10), &key), &key).unwrap();
+    let size = CHUNK as u64 + 10;
+    for (to, place) in [
+        (SeekFrom::End(0), size),
+        (SeekFrom::End(-1), size - 1),
+        (SeekFrom::Current(-9), size - 10),
+        (SeekFrom::Current(i64::MAX), size),
+        (SeekFrom::End(i64::MAX), size),
+        (SeekFrom::Start(u64::MAX), size),
+        (SeekFrom::Start(3), 3),
+        (SeekFrom::Current(0), 3),
+    ] {
+        assert_eq!(file.seek(to).unwrap(), place, "{to:?}");
+    }
+    for before in [SeekFrom::Current(-4), SeekFrom::End(i64::MIN), SeekFrom::End(-(size as i64) - 1)] {
+        assert_eq!(file.seek(before).unwrap_err().kind(), ErrorKind::InvalidInput, "{before:?}");
+    }
+    assert_eq!(file.stream_position().unwrap(), 3, "who was refused is where he was");
 }
 
 #[test]
