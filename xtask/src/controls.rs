@@ -26,8 +26,8 @@ pub(crate) struct Options {
     /// Several in one build, each with a test of its own. What does not fall there is tried again by itself
     #[arg(long)]
     together: bool,
-    /// Tests of several packages in one build too; what is taken away for one is away for all of them
-    #[arg(long, requires = "together")]
+    /// Tests of several packages in one build too, so that crates of others are built once; what is taken away for one is away for all of them
+    #[arg(long)]
     mixed: bool,
     /// Does not look first whether the tests pass with all controls in place: for whoever has just seen it
     #[arg(long)]
