@@ -136,6 +136,7 @@ mod tests {
         }
         let document = "{\"a\": 1}\n".to_owned();
         let place = document.as_ptr();
-        assert_eq!(printable_json(document).as_ptr(), place, "a large report is not written twice");
+        let same = printable_json(document);
+        assert_eq!(same.as_ptr(), place, "a large report is not written twice");
     }
 }
