@@ -25,12 +25,14 @@ const TRIES: u32 = 10;
 /// What has no name is asked again, so often at most and once at the end: the runtime may have been about to enter it into its tables.
 const AGAIN: u32 = 5;
 const AGAIN_EVERY: Duration = Duration::from_secs(1);
-/// Pages of the process that are kept.
+/// Pages of the process that are kept, and the same where the recorder stands by for days.
 const CACHED_BYTES: usize = 8 << 20;
+const CACHED_FOR_DAYS: usize = 1 << 20;
 
 /// Names by address.
 pub(crate) struct MemoryNames {
     pid: Pid,
+    cached_bytes: usize,
     runtimes: Vec<Runtime<'static>>,
     tries: u32,
     /// `None`: it was asked for and is not known.
@@ -43,9 +45,10 @@ pub(crate) struct MemoryNames {
 }
 
 impl MemoryNames {
-    pub(crate) fn new(pid: Pid) -> Self {
+    pub(crate) fn new(pid: Pid, for_days: bool) -> Self {
         Self {
             pid,
+            cached_bytes: if for_days { CACHED_FOR_DAYS } else { CACHED_BYTES },
             runtimes: Vec::new(),
             tries: 0,
             names: FxHashMap::default(),
@@ -124,7 +127,7 @@ impl MemoryNames {
         self.tries += 1;
         let Ok(image) = LiveImage::open(self.pid) else { return false };
         let mut options = Options::default();
-        options.cached_bytes = CACHED_BYTES;
+        options.cached_bytes = self.cached_bytes;
         for found in find_runtimes(&image) {
             let Ok(image) = LiveImage::open(self.pid) else { break };
             match Runtime::open(Box::new(image), &found, &options) {

@@ -36,6 +36,9 @@ use crate::masking::Masking;
 
 /// Wakes up so often when nothing comes.
 const TICK: Duration = Duration::from_millis(100);
+/// A runtime hands its events over ten times a second, in several pieces each. Who stands by for days lets them come together: to be
+/// woken by each of them was 67 times a second, and takes a processor from whoever uses all of them.
+const GATHER: Duration = Duration::from_millis(100);
 /// Meters that the application has when the recording begins are asked for at once, those that it makes later only so often:
 /// their session has to be replaced.
 const METERS_AFTER: Duration = Duration::from_secs(5);
@@ -167,7 +170,7 @@ impl ProcessRecorder {
             sampling: Sampling::default(),
             gatherer,
             meters: MeterNames::default(),
-            names: MemoryNames::new(setup.pid),
+            names: MemoryNames::new(setup.pid, setup.options.gentle),
             numbers: FxHashMap::default(),
             meters_at: Instant::now(),
             warnings: Vec::new(),
@@ -351,6 +354,9 @@ impl ProcessRecorder {
             if renewed.elapsed() >= RENEW {
                 renewed = Instant::now();
                 turn.renew();
+            }
+            if self.setup.options.gentle && !told && !busy {
+                std::thread::sleep(GATHER);
             }
         }
     }

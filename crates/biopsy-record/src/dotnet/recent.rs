@@ -2,6 +2,9 @@
 //!
 //! What is gathered of a process is cut every ten seconds into a trace of its own, and the oldest go. To ask for minutes is to put
 //! those together that lie in them; the cut that has just begun is made at once then.
+//!
+//! A piece is kept as it would be written into a recording, compressed: as it is gathered, each reading of a counter is five texts and lists
+//! of their own, and ten minutes of a server at work took more than everything else that is kept of it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,6 +13,7 @@ use std::time::{Duration, Instant};
 use biopsy_dotnet::events::{Limits, join};
 use biopsy_model::runtime_trace::{RuntimeTrace, Sampled, SampledKind};
 use biopsy_model::{MonoNanos, Pid};
+use biopsy_recording::{runtime_from_json, runtime_to_json};
 
 /// Length of a piece, and how much longer it may become while a collection is under way.
 const PIECE: Duration = Duration::from_secs(10);
@@ -61,7 +65,37 @@ struct State {
 struct Piece {
     from: MonoNanos,
     to: MonoNanos,
-    trace: RuntimeTrace,
+    trace: Packed,
+}
+
+/// A trace, as JSON in zstd.
+#[derive(Debug)]
+struct Packed {
+    bytes: Box<[u8]>,
+    unpacked: usize,
+}
+
+impl Packed {
+    /// Nearly as small as at higher levels, in a millisecond.
+    const LEVEL: i32 = 1;
+
+    fn of(trace: RuntimeTrace) -> std::io::Result<Self> {
+        let json = runtime_to_json(trace)?;
+        let bytes = zstd::bulk::compress(&json, Self::LEVEL)?.into_boxed_slice();
+        Ok(Self { bytes, unpacked: json.len() })
+    }
+
+    fn open(&self) -> std::io::Result<RuntimeTrace> {
+        Ok(runtime_from_json(&zstd::bulk::decompress(&self.bytes, self.unpacked)?)?)
+    }
+}
+
+impl State {
+    fn note(&mut self, unheard: &str) {
+        if self.unheard.len() < MOST_UNHEARD {
+            self.unheard.insert(unheard.replace('\n', " "));
+        }
+    }
 }
 
 impl RecentTraces {
@@ -91,18 +125,21 @@ impl RecentTraces {
 
     /// Takes the piece of a process up to now, and begins the next one.
     pub(crate) fn cut(&self, pid: Pid, now: MonoNanos, trace: RuntimeTrace) {
+        let packed = Packed::of(trace);
         let mut state = self.state();
         if let Some(from) = state.growing.insert(pid, now) {
-            state.pieces.push_back(Piece { from, to: now, trace });
+            match packed {
+                Ok(trace) => state.pieces.push_back(Piece { from, to: now, trace }),
+                Err(error) => state.note(&format!("ten seconds of what {pid} said are not kept: {error}")),
+            }
         }
         let oldest = now.0.saturating_sub(state.age_nanos);
         while state.pieces.len() > MOST_PIECES
             || state.pieces.front().is_some_and(|piece| piece.to.0 < oldest)
         {
             let gone = state.pieces.pop_front();
-            if gone.is_some_and(|piece| piece.to.0 >= oldest) && state.unheard.len() < MOST_UNHEARD {
-                let text = "so many .NET processes spoke that the oldest of what they said is not kept";
-                state.unheard.insert(text.to_owned());
+            if gone.is_some_and(|piece| piece.to.0 >= oldest) {
+                state.note("so many .NET processes spoke that the oldest of what they said is not kept");
             }
         }
         drop(state);
@@ -111,10 +148,7 @@ impl RecentTraces {
 
     /// Something cannot be heard.
     pub(crate) fn note(&self, unheard: &str) {
-        let mut state = self.state();
-        if state.unheard.len() < MOST_UNHEARD {
-            state.unheard.insert(unheard.replace('\n', " "));
-        }
+        self.state().note(unheard);
     }
 
     /// What could not be heard since the beginning, in a line each.
@@ -144,11 +178,18 @@ impl RecentTraces {
         }
         // Each with where its last piece ends.
         let mut traces: BTreeMap<Pid, (MonoNanos, RuntimeTrace)> = BTreeMap::new();
+        let mut unopened = None;
         for piece in &state.pieces {
             if piece.from < from || piece.from >= until {
                 continue;
             }
-            let trace = piece.trace.clone();
+            let trace = match piece.trace.open() {
+                Ok(trace) => trace,
+                Err(error) => {
+                    unopened = Some(format!("ten seconds of what was said cannot be read: {error}"));
+                    continue;
+                }
+            };
             let (end, joined) = match traces.remove(&trace.pid) {
                 None => {
                     let why = "events are kept in pieces of ten seconds";
@@ -159,6 +200,7 @@ impl RecentTraces {
             let joined = missing(joined, end, piece.from, "another recording took them meanwhile");
             traces.insert(joined.pid, (piece.to, joined));
         }
+        unopened.into_iter().for_each(|why| state.note(&why));
         drop(state);
         traces.into_values().map(|(_, trace)| trace).collect()
     }

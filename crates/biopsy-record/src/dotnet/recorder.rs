@@ -277,6 +277,7 @@ impl DotNetRecorder {
     fn end_threads(&mut self) {
         self.state.stop.store(true, Ordering::Relaxed);
         for thread in [self.doorman.take(), self.watcher.take()].into_iter().flatten() {
+            thread.thread().unpark();
             if thread.join().is_err() {
                 let lost = "runtimes that started later may be missing (what looks for them panicked)";
                 self.state.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(lost.to_owned());
@@ -329,11 +330,10 @@ impl State {
                 }
             }
             self.looked.store(true, Ordering::Release);
+            // Whoever ends it wakes it up.
             let next = now + LOOK_EVERY;
             while !self.stop.load(Ordering::Relaxed) && Instant::now() < next {
-                std::thread::sleep(
-                    Duration::from_millis(25).min(next.saturating_duration_since(Instant::now())),
-                );
+                std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
             }
         }
     }

@@ -16,6 +16,8 @@ pub(crate) struct Pace {
     pub(super) slice_nanos: u64,
     /// Unpacked DWARF held beside a production server. What does not fit is named by symbol tables.
     pub(super) debug_bytes: u64,
+    /// Pages of a managed process that are held to name its methods and find its rules.
+    pub(super) runtime_bytes: usize,
     /// The ring buffer of the kernel part is so many times smaller than usual.
     ring_part: u32,
     /// Switches are watched in turns where they are many.
@@ -28,6 +30,7 @@ impl Pace {
         round: Duration::from_millis(20),
         slice_nanos: 100_000_000,
         debug_bytes: 48 << 20,
+        runtime_bytes: 16 << 20,
         ring_part: 1,
         takes_turns: false,
     };
@@ -39,6 +42,7 @@ impl Pace {
         round: Duration::from_millis(100),
         slice_nanos: 1_000_000_000,
         debug_bytes: 8 << 20,
+        runtime_bytes: 2 << 20,
         ring_part: 4,
         takes_turns: true,
     };

@@ -124,7 +124,7 @@ impl Recorder {
             processes.add(pid, &mut interner, &mut sink, now)?;
         }
         let names = Names::start(processes.elf_cache(), plan.pace.debug_bytes)?;
-        let managed = Managed::start()?;
+        let managed = Managed::start(plan.pace.runtime_bytes)?;
         let period = Nanos(SECOND / u64::from(plan.frequency_hz.max(1)));
         let state = State {
             frames: Frames::new(processes, interner),
@@ -345,7 +345,7 @@ impl Recorder {
     }
 
     fn forget(&mut self, tid: u32) {
-        if let Some(kernel) = &self.attached.kernel {
+        if let Some(kernel) = &mut self.attached.kernel {
             let _ = kernel.forget(tid);
         }
         self.switches.forget(tid);

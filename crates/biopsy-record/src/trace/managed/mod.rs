@@ -55,12 +55,12 @@ pub(crate) struct Managed {
 
 impl Managed {
     /// Starts the thread; it ends with this value.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start(cached_bytes: usize) -> io::Result<Self> {
         let (requests, asked) = channel();
         let (tell, answers) = channel();
         let thread = std::thread::Builder::new()
             .name("biopsy-managed".to_owned())
-            .spawn(move || thread::run(&asked, &tell))?;
+            .spawn(move || thread::run(&asked, &tell, cached_bytes))?;
         Ok(Self { requests: Some(requests), answers: Some(answers), thread: Some(thread) })
     }
 

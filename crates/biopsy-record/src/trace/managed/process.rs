@@ -22,8 +22,6 @@ use super::messages::{Answer, SharedMethods};
 use super::rules::Rules;
 use super::rundown;
 
-/// Pages of the target that are kept; beside a production server.
-const CACHED_BYTES: usize = 16 << 20;
 /// Names of methods that are kept.
 const SHOWN: usize = 1 << 17;
 /// Rules that are looked for at once.
@@ -54,6 +52,8 @@ pub(super) enum Looked {
 pub(super) struct ManagedProcess {
     pid: u32,
     rules: Arc<Rules>,
+    /// Of pages of the target, which are kept beside a production server.
+    cached_bytes: usize,
     runtimes: Vec<Runtime<'static>>,
     methods: Option<SharedMethods>,
     /// It is one of .NET.
@@ -74,10 +74,11 @@ pub(super) struct ManagedProcess {
 }
 
 impl ManagedProcess {
-    pub(super) fn new(pid: u32, rules: Arc<Rules>) -> Self {
+    pub(super) fn new(pid: u32, rules: Arc<Rules>, cached_bytes: usize) -> Self {
         Self {
             pid,
             rules,
+            cached_bytes,
             runtimes: Vec::new(),
             methods: None,
             managed: false,
@@ -96,7 +97,7 @@ impl ManagedProcess {
     /// Nothing of what was read is there any more.
     pub(super) fn exec(&mut self) {
         self.rules.forget();
-        *self = Self::new(self.pid, Arc::clone(&self.rules));
+        *self = Self::new(self.pid, Arc::clone(&self.rules), self.cached_bytes);
     }
 
     pub(super) fn set_methods(&mut self, methods: SharedMethods) {
@@ -147,7 +148,7 @@ impl ManagedProcess {
         let Ok(image) = LiveImage::open(Pid(self.pid)) else { return Ok(false) };
         let found = find_runtimes(&image);
         let mut options = Options::default();
-        options.cached_bytes = CACHED_BYTES;
+        options.cached_bytes = self.cached_bytes;
         let mut image = Some(image);
         for runtime in &found {
             // Each runtime has an image of its own; there is one, in all but the oddest processes.

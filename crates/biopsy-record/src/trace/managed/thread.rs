@@ -18,8 +18,8 @@ const SOON: Duration = Duration::from_millis(100);
 const WAITING: usize = 1 << 16;
 
 /// Works until nobody asks any more.
-pub(super) fn run(asked: &Receiver<Request>, tell: &Sender<Answer>) {
-    let mut work = Work::default();
+pub(super) fn run(asked: &Receiver<Request>, tell: &Sender<Answer>, cached_bytes: usize) {
+    let mut work = Work { processes: FxHashMap::default(), cached_bytes };
     loop {
         let request = match work.next_retry() {
             None => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -42,9 +42,9 @@ pub(super) fn run(asked: &Receiver<Request>, tell: &Sender<Answer>) {
     }
 }
 
-#[derive(Default)]
 struct Work {
     processes: FxHashMap<u32, Entry>,
+    cached_bytes: usize,
 }
 
 struct Entry {
@@ -63,7 +63,7 @@ impl Work {
     fn handle(&mut self, request: Request, answer: &mut Answer) {
         match request {
             Request::Process(pid, rules) => {
-                let process = ManagedProcess::new(pid, rules);
+                let process = ManagedProcess::new(pid, rules, self.cached_bytes);
                 let mut entry = Entry { process, waiting: Vec::new(), without: Vec::new(), retry: None };
                 entry.look();
                 self.processes.insert(pid, entry);
