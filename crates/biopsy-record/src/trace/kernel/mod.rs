@@ -18,6 +18,7 @@ mod accounts;
 pub(crate) mod allocations;
 mod error;
 mod forks;
+mod gone;
 mod in_turns;
 mod languages;
 mod layout;
