@@ -27,7 +27,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "DURATION", value_parser = length, conflicts_with_all = ["install", "uninstall"])]
     pub recent: Option<String>,
     /// A process by its name, or a systemd unit (`shop.service`), whose last minutes are kept; may be repeated.
-    #[arg(long, value_name = "NAME", requires = "recent")]
+    #[arg(long, value_name = "NAME", requires = "recent", value_parser = name)]
     pub process: Vec<String>,
     /// Say which processes the rules are about now, and do nothing.
     #[arg(long)]
@@ -52,6 +52,14 @@ pub struct WatchArgs {
 /// A time, as it was typed.
 fn length(text: &str) -> Result<String, String> {
     duration(text).map(|_| text.to_owned())
+}
+
+/// A name, as it was typed. A number would be looked for among the names, and never found.
+fn name(text: &str) -> Result<String, String> {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Err("a watcher looks for processes by name, also for those that start later".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// What the service is asked for.
@@ -88,5 +96,17 @@ impl WatchArgs {
             recent: self.recent.clone().map(|length| (length, self.process.clone())),
             command: &check,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn a_number_is_no_name_that_could_be_found() {
+        assert_eq!(name("mariadbd").as_deref(), Ok("mariadbd"));
+        assert_eq!(name("7zip").as_deref(), Ok("7zip"));
+        assert!(name("4711").is_err());
     }
 }

@@ -84,11 +84,14 @@ impl JournalFolder {
                 let mut holder = String::new();
                 // Only for the message.
                 let _ = (&file).take(32).read_to_string(&mut holder);
-                return Err(Failure::new(
-                    FailureKind::Usage,
-                    format!("another watcher of this user runs already: process {}", holder.trim()),
-                )
-                .with_hint(Some("`biopsy restore` ends it, and all that it has begun")));
+                // It may have the lock, and not have written yet who it is.
+                let which = match holder.trim() {
+                    "" => String::new(),
+                    pid => format!(": process {pid}"),
+                };
+                let why = format!("another watcher of this user runs already{which}");
+                return Err(Failure::new(FailureKind::Usage, why)
+                    .with_hint(Some("`biopsy restore` ends it, and all that it has begun")));
             }
             Err(error) => return Err(failed(error.into())),
         }

@@ -230,7 +230,10 @@ impl<'a> Trial<'a> {
         };
         if text.contains("panicked")
             || text.contains("RUST_BACKTRACE")
-            || !(matches!(code, 0 | 3 | 4 | 5 | 7 | 8 | 9) || code == 6 && self.verb.name == "watch")
+            || !(matches!(code, 0 | 3 | 4 | 5 | 7 | 8 | 9)
+                || code == 6 && self.verb.name == "watch"
+                // A lock that somebody has: there is one watcher of each user.
+                || code == 2 && text.contains("another watcher of this user runs already"))
         {
             problems.push(Problem::Ending(text.clone()));
         }
