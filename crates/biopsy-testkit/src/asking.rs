@@ -19,6 +19,9 @@ pub struct Window {
     pub per_second: f64,
     /// Seconds of CPU of the server for each of them.
     pub cpu_per_request: f64,
+    /// The same with those of the clients, which are this process: where all CPUs are in use, this is what decides how many are answered,
+    /// whatever others do meanwhile.
+    pub all_cpu_per_request: f64,
 }
 
 /// A load that goes on until it is stopped.
@@ -61,13 +64,17 @@ impl Askers {
     /// What is answered, and what each answer costs the server `pid`, in so much time from now on.
     #[must_use]
     pub fn window(&self, pid: u32, length: Duration) -> Window {
-        let (began, count, cpu) = (Instant::now(), self.count(), cpu_seconds(pid));
+        let own = std::process::id();
+        let (began, count) = (Instant::now(), self.count());
+        let (server, clients) = (cpu_seconds(pid), cpu_seconds(own));
         std::thread::sleep(length);
         #[expect(clippy::cast_precision_loss, reason = "counts of some seconds")]
         let requests = (self.count() - count).max(1) as f64;
+        let (server, clients) = (cpu_seconds(pid) - server, cpu_seconds(own) - clients);
         Window {
             per_second: requests / began.elapsed().as_secs_f64(),
-            cpu_per_request: (cpu_seconds(pid) - cpu) / requests,
+            cpu_per_request: server / requests,
+            all_cpu_per_request: (server + clients) / requests,
         }
     }
 

@@ -35,7 +35,11 @@ pub(super) const BARS: &[Bar] = &[
     at_least(1.0, "W6", "starts recorded from the first instruction, share, worst run"),
     at_most(1.02, "W10a", "build of the compiler tree with a watcher, nothing matches, times without"),
     at_most(1.05, "W10b", "the same, compilers traced"),
-    at_least(0.99, "W10c", "ASP.NET Core at saturation with the last minutes kept, share of unrecorded"),
+    at_least(
+        0.99,
+        "W10c",
+        "ASP.NET Core at saturation with the last minutes kept, requests for a second of all CPU, share of unrecorded",
+    ),
     at_least(0.97, "4", "Z work per CPU second, share of unrecorded"),
     at_most(0.10, "5", "recorder CPU on M, cores"),
     at_most(0.5, "6", "output on M, MB/s"),

@@ -156,7 +156,7 @@ fn builds(biopsy: &Path, root: &Path, options: &Options, table: &mut Table, colu
     tree.build()?;
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 5 });
     let mut walls = [Vec::new(), Vec::new(), Vec::new()];
-    let mut cpus = walls.clone();
+    let (mut cpus, mut all) = (walls.clone(), walls.clone());
     for round in 0..rounds {
         let order = if round % 2 == 0 { [0, 1, 2] } else { [2, 1, 0] };
         for kind in order {
@@ -167,15 +167,22 @@ fn builds(biopsy: &Path, root: &Path, options: &Options, table: &mut Table, colu
             };
             let (wall, cpu) = tree.build()?;
             let name = ["no watcher", "nothing matches", "compilers traced"][kind];
-            println!("W round {round}: build with {name}: {wall:.2} s, {cpu:.2} CPU s");
             walls[kind].push(wall);
             cpus[kind].push(cpu);
+            let before = children_cpu();
+            let mut own = 0.0;
             if let Some(watcher) = watcher {
                 let made = watcher.stop()?.0.iter().filter(|line| line["event"] == "made").count();
                 if kind == 2 && made == 0 {
                     return Err("no compiler was traced".to_owned());
                 }
+                // It and all that it has begun, from its start on, and what is made of the recordings.
+                own = children_cpu() - before;
             }
+            println!(
+                "W round {round}: build with {name}: {wall:.2} s, {cpu:.2} CPU s, {own:.2} of the watcher"
+            );
+            all[kind].push(cpu + own);
         }
     }
     let ratio = |of: &[Vec<f64>; 3], kind: usize| paired_ratio(&of[kind], &of[0]);
@@ -185,6 +192,7 @@ fn builds(biopsy: &Path, root: &Path, options: &Options, table: &mut Table, colu
     column.set("the same, CPU", ratio(&cpus, 1));
     column.set("build, compilers traced", ratio(&walls, 2));
     column.set("the same, CPU of the build", ratio(&cpus, 2));
+    column.set("the same, CPU of watcher and recorders with it", ratio(&all, 2));
     Ok(())
 }
 
