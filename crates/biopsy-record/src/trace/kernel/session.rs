@@ -437,7 +437,11 @@ mod tests {
             woken > 0 && woken * 4 >= (waits - preempted) * 3,
             "{woken} of {waits} woken by somebody, {preempted} preempted"
         );
-        assert!(samples > 5 && with_stack == samples, "{with_stack} of {samples} samples have a stack");
+        // A thread that has just given back its memory, at its end, has none.
+        assert!(
+            samples > 5 && samples - with_stack <= 1 + samples / 100,
+            "{with_stack} of {samples} samples have a stack"
+        );
         let mut slept = 0;
         session.threads(|_, times| slept += times.waiting).unwrap();
         assert!(slept >= 100_000_000, "{slept} ns of waiting");
