@@ -2,6 +2,7 @@
 
 mod allocations;
 mod allocations_full;
+mod allocations_middle;
 mod allocations_own;
 mod bad_days;
 mod bad_files;
