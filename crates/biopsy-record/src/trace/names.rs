@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use biopsy_dotnet::methods::display_perf_map_name;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace};
-use biopsy_model::symbol::FrameSymbols;
+use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{Avma, Svma};
 use biopsy_stacks::elf::ElfCache;
 use biopsy_stacks::symbols::{ModuleSource, Options, Resolved, Symbolizer};
 use rustc_hash::FxHashMap;
 
+use super::kernel::KernelNames;
 use super::processes::DefinedModule;
 use super::sink::Sink;
 
@@ -134,6 +135,8 @@ impl Drop for Names {
 
 struct Finder {
     symbolizer: Symbolizer,
+    /// Not there before the first frame of the kernel; `None` within: it does not answer, and its list is read.
+    kernel: Option<Option<KernelNames>>,
     modules: Vec<DefinedModule>,
     sources: FxHashMap<u32, ModuleSource>,
     processes: FxHashMap<u32, JitFiles>,
@@ -153,6 +156,7 @@ impl Finder {
         let options = Options { debug_bytes, ..Options::default() };
         Self {
             symbolizer: Symbolizer::new(options, cache),
+            kernel: None,
             modules: Vec::new(),
             sources: FxHashMap::default(),
             processes: FxHashMap::default(),
@@ -203,7 +207,7 @@ impl Finder {
         match defined.kind {
             ModuleKind::Kernel => {
                 debug_assert!(frames.iter().all(|(_, frame)| frame.space == FrameSpace::Kernel));
-                self.symbolizer.kernel(&avmas())
+                self.kernel(&avmas())
             }
             ModuleKind::Elf | ModuleKind::Vdso => {
                 let source = self.sources.entry(module).or_insert_with(|| source_of(defined));
@@ -228,6 +232,27 @@ impl Finder {
             }
             ModuleKind::OtherFile | ModuleKind::Source => vec![None; frames.len()],
         }
+    }
+
+    fn kernel(&mut self, addresses: &[Avma]) -> Vec<Option<Resolved>> {
+        let asked = self.kernel.get_or_insert_with(|| {
+            let opened = KernelNames::open();
+            opened.inspect_err(|error| tracing::debug!(%error, "the kernel does not tell names")).ok()
+        });
+        let numbers: Vec<u64> = addresses.iter().map(|address| address.0).collect();
+        let found = asked.as_ref().and_then(|names| {
+            let found = names.find(&numbers);
+            found.inspect_err(|error| tracing::debug!(%error, "the kernel does not tell names")).ok()
+        });
+        let Some(found) = found else {
+            self.kernel = Some(None);
+            return self.symbolizer.kernel(addresses);
+        };
+        let resolved = |name| Resolved {
+            functions: vec![Function { name, file: None, line: None }],
+            source: SymbolSource::Kallsyms,
+        };
+        found.into_iter().map(|name| name.map(resolved)).collect()
     }
 
     fn jit_files(&mut self, pid: u32) -> JitFiles {

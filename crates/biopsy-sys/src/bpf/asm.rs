@@ -137,6 +137,8 @@ pub enum Helper {
     ThisCpuPtr = 154,
     /// 5.11
     GetCurrentTaskBtf = 158,
+    /// 5.13
+    Snprintf = 165,
     /// 5.15
     TaskPtRegs = 175,
 }

@@ -14,12 +14,16 @@ pub enum MapKind {
     Array,
     /// The same, and its values can be mapped (Linux 5.5).
     MappedArray,
+    /// The same as an array, and programs only read it (Linux 5.2): with [`Map::freeze`], its values are constants to them.
+    Constants,
     /// Variable-length records to user space (Linux 5.8); `max_entries` is its size in bytes.
     RingBuf,
 }
 
 /// `BPF_F_MMAPABLE`.
 const MMAPABLE: u32 = 1 << 10;
+/// `BPF_F_RDONLY_PROG`.
+const READ_BY_PROGRAMS: u32 = 1 << 7;
 
 #[repr(C)]
 #[derive(Default)]
@@ -41,6 +45,11 @@ struct ElemAttr {
     key: u64,
     value: u64,
     flags: u64,
+}
+
+#[repr(C)]
+struct FreezeAttr {
+    map_fd: u32,
 }
 
 #[repr(C)]
@@ -79,10 +88,14 @@ impl Map {
         let mut attr = CreateAttr {
             map_type: match kind {
                 MapKind::Hash => 1,
-                MapKind::Array | MapKind::MappedArray => 2,
+                MapKind::Array | MapKind::MappedArray | MapKind::Constants => 2,
                 MapKind::RingBuf => 27,
             },
-            map_flags: if kind == MapKind::MappedArray { MMAPABLE } else { 0 },
+            map_flags: match kind {
+                MapKind::MappedArray => MMAPABLE,
+                MapKind::Constants => READ_BY_PROGRAMS,
+                MapKind::Hash | MapKind::Array | MapKind::RingBuf => 0,
+            },
             key_size,
             value_size,
             max_entries,
@@ -137,6 +150,15 @@ impl Map {
         assert_eq!(value.len(), self.value_size, "values of this map have {} bytes", self.value_size);
         let mut attr = self.elem(key, value.as_ptr().expose_provenance() as u64, u64::from(only_new));
         bpf(command::MAP_UPDATE_ELEM, &mut attr).map(drop)
+    }
+
+    /// From now on, user space cannot change it (Linux 5.2).
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn freeze(&self) -> io::Result<()> {
+        let mut attr = FreezeAttr { map_fd: self.fd.as_raw_fd().unsigned_abs() };
+        bpf(command::MAP_FREEZE, &mut attr).map(drop)
     }
 
     /// Removes `key`. It is no error if it is not there.

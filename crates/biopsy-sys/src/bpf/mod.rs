@@ -36,6 +36,7 @@ mod command {
     pub(super) const PROG_LOAD: u32 = 5;
     pub(super) const PROG_TEST_RUN: u32 = 10;
     pub(super) const RAW_TRACEPOINT_OPEN: u32 = 17;
+    pub(super) const MAP_FREEZE: u32 = 22;
     pub(super) const MAP_LOOKUP_BATCH: u32 = 24;
     pub(super) const LINK_CREATE: u32 = 28;
     pub(super) const ITER_CREATE: u32 = 33;

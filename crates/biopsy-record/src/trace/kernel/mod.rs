@@ -10,6 +10,7 @@
 //! - `accounts`: what the scheduler keeps of each thread of ours, when it is asked for: instead of `switches` and `wakings` for most of the time
 //!   where a process that goes on for days switches too often to be watched.
 //! - `allocations`, where they are asked for: at `malloc`, `free` and their like.
+//! - `names`: asks the kernel what its functions are called.
 //!
 //! All of it ends with its file descriptors: nothing stays behind when biopsy is killed.
 //! Why it is built this way, with numbers: `docs/design/06-recorder.md`.
@@ -23,6 +24,7 @@ mod in_turns;
 mod languages;
 mod layout;
 mod maps;
+mod names;
 mod samples;
 mod session;
 mod slots;
@@ -33,4 +35,5 @@ mod wakings;
 mod watching;
 
 pub(crate) use layout::{KernelRecord, ThreadTimes, thread_state};
+pub(super) use names::KernelNames;
 pub(crate) use session::{KernelSession, KernelStats};
