@@ -337,7 +337,8 @@ impl Rule {
     pub(crate) fn outline_at(&self, keyword: &str, all: Option<&Outline>) -> Option<Outline> {
         let of_prefixes = self.prefixes.iter().filter(|prefix| *prefix == keyword);
         let of_prefixes = of_prefixes.map(|prefix| Outline::of(&format!("{}{RUN}", escaped(prefix))));
-        let of_forms = self.forms.iter().filter(|form| literal_start(form) == keyword);
+        let of_forms =
+            self.forms.iter().filter(|form| may_start(form, keyword) && literal_start(form) == keyword);
         let mut outlines = of_prefixes.chain(of_forms.map(|form| Outline::of(form))).peekable();
         if outlines.peek().is_none() {
             return all.cloned();
@@ -345,6 +346,12 @@ impl Rule {
         let first = outlines.next()??;
         outlines.try_fold(first, |one, other| one.or(&other?))
     }
+}
+
+/// Whether an expression may begin with this text, by its first byte: most do not.
+fn may_start(form: &str, text: &str) -> bool {
+    let (first, wanted) = (form.as_bytes().first(), text.as_bytes().first());
+    wanted.is_none() || first == wanted || first == Some(&b'\\')
 }
 
 /// A text as an expression that matches it alone.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use regex_automata::util::captures::Captures;
+use rustc_hash::FxHashMap;
 
 use crate::RedactError;
 use crate::cells;
@@ -101,6 +102,7 @@ impl Engine {
         // What users wrote is checked at once.
         let compile = if extra.is_empty() { Shape::new } else { Shape::compile };
         let mut literals: Vec<String> = Vec::new();
+        let mut known: FxHashMap<String, usize> = FxHashMap::default();
         let mut by_keyword: Vec<Vec<Asked>> = Vec::new();
         let mut matchers = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
@@ -112,8 +114,9 @@ impl Engine {
             for keyword in keywords {
                 let outline = rule.outline_at(&keyword, outline.as_ref());
                 let keyword = keyword.to_ascii_lowercase();
-                let pattern = literals.iter().position(|known| *known == keyword).unwrap_or_else(|| {
-                    literals.push(keyword);
+                // There are thousands of them, and this is done at the start of each recording.
+                let pattern = *known.entry(keyword).or_insert_with_key(|keyword| {
+                    literals.push(keyword.clone());
                     by_keyword.push(Vec::new());
                     literals.len() - 1
                 });
