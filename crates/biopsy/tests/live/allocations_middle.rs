@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{analyze, biopsy};
 
-/// Places are read for the first time after a second. With that, the moment is found in the middle of a recording of 1.3 to 4 s.
+/// Places are read for the first time after a second.
 const FIRST: Duration = Duration::from_millis(2200);
 /// A machine that stands still for seconds has the moment somewhere else, or none.
 const TRIES: usize = 5;
@@ -70,7 +70,8 @@ fn what_a_place_had_in_the_middle_is_told_beside_what_it_has_at_the_end() {
             continue;
         }
         for (function, then, kept) in [("early", 300_000, 0), ("late", 0, 500_000), ("always", 7000, 7000)] {
-            let site = allocations["sites"].as_array().unwrap().iter().find(|site| site["function"] == function);
+            let site =
+                allocations["sites"].as_array().unwrap().iter().find(|site| site["function"] == function);
             let site = site.unwrap_or_else(|| panic!("{function}: {allocations:#}"));
             let found = ["then_bytes", "kept_bytes"].map(|field| site[field].as_u64());
             assert_eq!(found, [Some(then), Some(kept)], "{function}: {allocations:#}");

@@ -28,9 +28,11 @@ use super::super::sink::Sink;
 use children::Children;
 pub use refusals::CannotCount;
 
-/// Places are written down so often, in nanoseconds: a recording that is cut off has them up to then, and one of a program with very many
-/// does not grow by all of them each second.
+/// Places are written down so often at least, in nanoseconds: a recording that is cut off has them up to then, and one of a program with very
+/// many does not grow by all of them each second.
 const EVERY: u64 = 10_000_000_000;
+/// So often at most. In between it is when the time doubles: however long the recording becomes, there is a moment near its middle.
+const FIRST: u64 = 1_000_000_000;
 const VARIABLE: &str = "LD_PRELOAD";
 
 /// The files that a program and biopsy share: the library, and what it counts.
@@ -108,7 +110,9 @@ pub(in super::super) struct Counted {
     known: Vec<Known>,
     is_told: bool,
     children: Children,
-    /// From when on places are told again.
+    /// When places were told first.
+    first: Option<u64>,
+    /// From when on they are told again.
     next: u64,
     /// It has executed the program that was asked for.
     is_begun: bool,
@@ -130,6 +134,7 @@ impl Counted {
             known: Vec::new(),
             is_told: false,
             children: Children::default(),
+            first: None,
             next: 0,
             is_begun: false,
             is_over: false,
@@ -160,7 +165,8 @@ impl Counted {
         let time = MonoNanos(now);
         let tells_places = all_places || now >= self.next;
         if tells_places {
-            self.next = now + EVERY;
+            let first = *self.first.get_or_insert(now);
+            self.next = now + (now - first).clamp(FIRST, EVERY);
         }
         let mut head = vec![0; HEADER_BYTES];
         if self.program.shared.read_exact_at(&mut head, 0).is_err() {
