@@ -243,7 +243,11 @@ impl<'h> Merged<'h> {
             let mut numbers = vec![0_u32; held.tree.nodes.len()];
             for (number, node) in held.tree.nodes.iter().enumerate().skip(1) {
                 let parent = numbers[node.parent as usize];
-                let key = (parent, node.via.as_str(), node.of.as_str(), node.module.as_str());
+                // Which of its segments or nodes a collection holds by which field changes while it works: a queue's first one was its last.
+                let is_inside =
+                    parent != 0 && is_collection(merged.steps[parent as usize].1) && is_collection(&node.of);
+                let via = if is_inside { "" } else { node.via.as_str() };
+                let key = (parent, via, node.of.as_str(), node.module.as_str());
                 let same = *known
                     .entry(key)
                     .or_insert_with(|| merged.add(parent, (&node.via, &node.of), heaps.len()));
@@ -329,6 +333,11 @@ impl<'h> Merged<'h> {
         let before = objects.first().copied().unwrap_or(0);
         grown(objects) > i128::from(before / 20).max(3)
     }
+}
+
+/// A collection of .NET, or what it is made of.
+fn is_collection(of: &str) -> bool {
+    of.starts_with("System.Collections.")
 }
 
 /// The state machine in the box that the runtime makes for an async method; of anything else, itself.
@@ -476,6 +485,43 @@ mod tests {
             "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<System.Int32>+AsyncStateMachineBox";
         assert_eq!(keeps(&format!("{boxed}<App+<Send>d__1>")).as_deref(), Some("App+<Send>d__1"));
         assert_eq!(keeps(&format!("{boxed}<System.IO.Stream+<Copy>d__1>")), None);
+    }
+
+    /// A queue with so many entries in its first and in its last segment.
+    fn queue(at: f64, first: u64, last: u64) -> HeapSummary {
+        let mut heap = heap(at, 0, 0);
+        let node = |parent, via: &str, of: &str, objects, retained| HolderNode {
+            parent,
+            via: via.to_owned(),
+            of: of.to_owned(),
+            objects,
+            retained,
+            ..HolderNode::default()
+        };
+        const QUEUE: &str = "System.Collections.Concurrent.ConcurrentQueue<App.Order>";
+        const SEGMENT: &str = "System.Collections.Concurrent.ConcurrentQueueSegment<App.Order>";
+        let nodes = vec![
+            HolderNode::default(),
+            node(0, "static App.Hall.Waiting", QUEUE, 1, (first + last) * 8000),
+            node(1, "_tail", SEGMENT, 1, last * 8000),
+            node(2, "_slots", "System.Collections.Concurrent.Slot[]", 1, last * 8000),
+            node(3, "[].Item", "App.Order", last, last * 8000),
+            node(1, "_head", SEGMENT, 1, first * 8000),
+            node(5, "_slots", "System.Collections.Concurrent.Slot[]", 1, first * 8000),
+            node(6, "[].Item", "App.Order", first, first * 8000),
+        ];
+        heap.held = Some(Held { tree: HolderTree { nodes, is_cut: false }, ..Held::default() });
+        heap
+    }
+
+    #[test]
+    fn a_queue_grows_in_all_of_its_segments_together() {
+        // As seen: the last segment becomes the first, and a new one begins.
+        let growth = of(&[queue(1.0, 386, 505), queue(6.0, 1795, 53), queue(12.0, 1613, 1943)]);
+        let [one] = growth.holders.as_slice() else { panic!("{:?}", growth.holders) };
+        assert_eq!((one.held.of.as_str(), one.always), ("App.Order", true));
+        assert_eq!(one.objects, [891, 1848, 3556]);
+        assert_eq!(one.way.first().map(|root| root.via.as_str()), Some("static App.Hall.Waiting"));
     }
 
     #[test]
