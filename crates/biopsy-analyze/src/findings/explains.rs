@@ -2,14 +2,17 @@
 //!
 //! All of it is in [`ROWS`]. A rule says what it sees and does not look at other rules.
 
-use super::finding::{Finding, Severity, Value};
+use super::finding::{Finding, Reference, Severity, Value};
 use super::ids::FindingId;
 use super::ids::FindingId::*;
 use super::scene::Scene;
 use crate::managed_names::is_pool_thread;
+use crate::trace::function::FunctionHandle;
 use crate::trace::threads::ThreadRow;
 use crate::trace::waits::WaitReason;
+use biopsy_dotnet::names::{display, is_state_machine};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// What one finding does to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +57,11 @@ const ROWS: &[Row] = &[
     // Who allocates it says more than that there is more of it.
     row(&[KeptAllocations], How::Lowers, &[MemoryGrowth]),
     // Who holds what became more says more than of which type it is.
-    row(&[Leak], How::Lowers, &[GrowingType, KeptAllocations, ManagedHeapGrowth, MemoryGrowth, TimerGrowth]),
+    row(
+        &[Leak],
+        How::Lowers,
+        &[GrowingType, KeptAllocations, ManagedHeapGrowth, MemoryGrowth, TimerGrowth, WaitingOperations],
+    ),
     row(&[ManagedHeapGrowth, TimerGrowth, HeapFragmentation, FinalizerBlocked], How::Lowers, &[MemoryGrowth]),
     // What is left after collections grows because nothing is finalized any more.
     row(&[FinalizerBlocked], How::Lowers, &[ManagedHeapGrowth]),
@@ -255,6 +262,25 @@ pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
 /// The share of another one's bytes from which a finding over all evidence explains it: garbage grows beside a leak.
 const OF_BYTES: f64 = 0.25;
 
+/// Functions that a finding rests on.
+fn functions_of(finding: &Finding) -> impl Iterator<Item = FunctionHandle> {
+    finding.evidence.iter().filter_map(|one| match one.reference {
+        Reference::Function(function) => Some(function),
+        _ => None,
+    })
+}
+
+/// What a sentence has in backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Methods whose state machines a leak is of.
+fn operations_of(leak: &Finding) -> BTreeSet<String> {
+    let machines = quoted(&leak.title).filter(|of| is_state_machine(of, "MoveNext"));
+    machines.map(|of| display(of, "MoveNext").trim_end_matches(" (async)").to_owned()).collect()
+}
+
 /// Between findings over all evidence and those of the recording in it: lowers what one of the former explains.
 pub(super) fn settle_all(of_all: &mut [Finding], recorded: &mut [Finding]) {
     let bytes = |finding: &Finding| match finding.evidence.first().and_then(|first| first.value) {
@@ -268,11 +294,24 @@ pub(super) fn settle_all(of_all: &mut [Finding], recorded: &mut [Finding]) {
         let of_timers = cause.evidence.first().is_some_and(|first| first.text.contains("TimerQueue"));
         // Of a type there is more in garbage, too, and a queue is held at both its ends: then the share of what is alive says it.
         let of_alive = cause.impact;
+        let operations = operations_of(cause);
+        let functions: Vec<FunctionHandle> = functions_of(cause).collect();
         let cause = bytes(cause);
         for one in of_all.iter_mut().chain(&mut *recorded).filter(|one| row.to.contains(&one.id)) {
-            let is_enough = cause.zip(bytes(one)).is_none_or(|(cause, all)| cause >= all * OF_BYTES)
-                || one.id == GrowingType && of_alive >= OF_BYTES;
-            if is_enough && (of_timers || one.id != TimerGrowth) {
+            let is_much = cause.zip(bytes(one)).is_none_or(|(cause, all)| cause >= all * OF_BYTES);
+            let is_explained = match one.id {
+                GrowingType => is_much || of_alive >= OF_BYTES,
+                // How much was not given back is an upper bound where a part of the time was watched. Of one function it is the same thing.
+                KeptAllocations => is_much || functions_of(one).any(|function| functions.contains(&function)),
+                TimerGrowth => is_much && of_timers,
+                // They wait because they are kept, and are kept because they wait.
+                WaitingOperations => one
+                    .evidence
+                    .first()
+                    .is_some_and(|first| quoted(&first.text).any(|method| operations.contains(method))),
+                _ => is_much,
+            };
+            if is_explained {
                 one.severity = one.severity.min(Severity::Notice);
             }
         }

@@ -9,6 +9,7 @@ use biopsy_analyze::Severity::{self, Critical, Info, Notice, Warning};
 use biopsy_analyze::{Analysis, FindingId, analyze};
 use biopsy_model::log::LogLevel;
 use biopsy_model::loss::{Loss, LossKind};
+use biopsy_model::stack::StackEnd;
 use biopsy_model::timeline::WaitState;
 use biopsy_model::{Nanos, Tid};
 
@@ -221,6 +222,25 @@ fn recording_incomplete_by_what_was_lost() {
             severity(&analysis, FindingId::RecordingIncomplete),
             expected,
             "{lost}:\n{}",
+            outline(&analysis)
+        );
+    }
+}
+
+#[test]
+fn few_stacks_that_break_off_are_chance() {
+    // Share of a processor; of ten stacks, those that reach the first function.
+    for (share, whole, expected) in [(1.0, 7, Some(Info)), (1.0, 9, None), (0.002, 7, None)] {
+        let mut build = server();
+        build.machine(0.3).cpu(PID, share, &["server!main", "server!work"]);
+        for (number, sample) in build.timeline.samples.iter_mut().enumerate() {
+            sample.end = if number % 10 < whole { StackEnd::Root } else { StackEnd::Truncated };
+        }
+        let analysis = analyze(&build.done());
+        assert_eq!(
+            severity(&analysis, FindingId::RecordingIncomplete),
+            expected,
+            "{share} {whole}:\n{}",
             outline(&analysis)
         );
     }

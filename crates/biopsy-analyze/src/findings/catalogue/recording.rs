@@ -40,7 +40,7 @@ pub(super) const TARGET_ENDED: About = About {
 pub(super) const RECORDING_INCOMPLETE: About = About {
     means: "Parts of what was to be recorded are not there. What is said rests on what is there; shares may be wrong by what is missing.",
     said: &[of_recording(
-        "it was cut short, 2 % of something was lost (warning from 20 %), or a fifth of the stacks break off (info)",
+        "it was cut short, 2 % of something was lost (warning from 20 %), or a fifth of the stacks, 20 or more, break off (info)",
         "the recording",
     )],
     disproved_by: "Nothing does: the losses were counted. They matter little where findings do not rest on what was lost.",

@@ -120,6 +120,7 @@ const EXPLAINED: &[(FindingId, FindingId)] = &[
     (Leak, ManagedHeapGrowth),
     (Leak, MemoryGrowth),
     (Leak, TimerGrowth),
+    (Leak, WaitingOperations),
     (ManagedHeapGrowth, MemoryGrowth),
     (TimerGrowth, MemoryGrowth),
     (HeapFragmentation, MemoryGrowth),
@@ -273,6 +274,43 @@ fn a_leak_explains_growth_that_is_not_much_larger() {
     assert_eq!(timers("`static App.Journal.Bookings`"), Warning, "it is not about timers");
     assert_eq!(beside(of(Leak, Notice, 20e6), 20e6), [Warning, Notice, Critical, Warning]);
     assert_eq!(beside(of(Idle, Warning, 20e6), 20e6), [Warning, Warning, Critical, Warning]);
+}
+
+#[test]
+fn a_leak_explains_what_the_same_function_allocates() {
+    use super::super::evidence::{at, fact};
+    let beside = |function| {
+        let rests_on =
+            |bytes| at(Reference::Function(FunctionHandle(function)), "kept", Some(Value::Bytes(bytes)));
+        let held = fact("held", Some(Value::Bytes(15e6)));
+        let leaks = at(Reference::Function(FunctionHandle(3)), "allocated there", Some(Value::Bytes(64e6)));
+        let mut of_all = [Finding { evidence: vec![held, leaks], ..finding(Leak, Severity::Warning) }];
+        let mut recorded =
+            [Finding { evidence: vec![rests_on(64e6)], ..finding(KeptAllocations, Severity::Warning) }];
+        settle_all(&mut of_all, &mut recorded);
+        recorded[0].severity
+    };
+    assert_eq!(beside(3), Severity::Notice);
+    assert_eq!(beside(4), Severity::Warning, "somebody else's");
+}
+
+#[test]
+fn a_leak_of_operations_explains_that_they_wait() {
+    use super::super::evidence::fact;
+    let beside = |of: &str| {
+        let title =
+            format!("Ever more `{of}` by `System.Action` are held by `static Customs.Cleared`: 5 MB more");
+        let mut of_all = [Finding { title, ..finding(Leak, Severity::Warning) }];
+        let text = "`Parcels.Deliver`, awaited by `Parcels.Run` awaits a task that something completes";
+        let waits =
+            Finding { evidence: vec![fact(text, None)], ..finding(WaitingOperations, Severity::Critical) };
+        let mut recorded = [waits];
+        settle_all(&mut of_all, &mut recorded);
+        recorded[0].severity
+    };
+    assert_eq!(beside("Parcels+<Deliver>d__1"), Severity::Notice);
+    assert_eq!(beside("Parcels+<Collect>d__2"), Severity::Critical, "others than those that wait");
+    assert_eq!(beside("Parcels.Deliver"), Severity::Critical, "a type of that name");
 }
 
 #[test]

@@ -12,6 +12,9 @@ const LOST: f64 = 0.02;
 const LOST_MUCH: f64 = 0.2;
 /// Share of the stacks that reach their root, below which totals of outer functions are too small.
 const REACHING_ROOT: f64 = 0.8;
+/// Stacks that break off, below which they are chance: of a program that sleeps there are few, and those of the moments in which it is
+/// frozen for a snapshot are among them.
+const BROKEN: f64 = 20.0;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let whole = &scene.analysis.completeness;
@@ -52,7 +55,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             severity = Severity::Warning;
         }
     }
-    if let Some(root) = whole.reaching_root.filter(|&root| root < REACHING_ROOT) {
+    let is_much = |root: f64| root < REACHING_ROOT && (1.0 - root) * whole.samples as f64 >= BROKEN;
+    if let Some(root) = whole.reaching_root.filter(|&root| is_much(root)) {
         evidence.push(fact(
             format!("only {} of the stacks reach the thread's first function", percent(root)),
             Some(Value::Share(root)),
