@@ -97,6 +97,18 @@ impl Diagnosis {
         roots: &[PathBuf],
         redactor: Option<&Redactor>,
     ) -> Result<Self, EvidenceError> {
+        Self::of_with(evidence, roots, &|| redactor)
+    }
+
+    /// The same with a redactor that is asked for when the first file is open: making one takes as long as that.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn of_with<'r>(
+        evidence: &mut Evidence,
+        roots: &[PathBuf],
+        redactor: &dyn Fn() -> Option<&'r Redactor>,
+    ) -> Result<Self, EvidenceError> {
         let mut dumps = Vec::with_capacity(evidence.dumps());
         let mut not_read = Vec::new();
         let mut seen = BTreeSet::new();
@@ -109,7 +121,7 @@ impl Diagnosis {
                     let words = evidence.last_words(pid);
                     let beside = Beside { peers: peers.as_ref(), last_words: &words };
                     let (opened, bytes) = (&dump.opened, dump.file_bytes);
-                    dumps.push(analyze_opened(opened, bytes, roots.to_vec(), redactor, &beside));
+                    dumps.push(analyze_opened(opened, bytes, roots.to_vec(), redactor(), &beside));
                 }
                 // The others are worth reading.
                 Err(error) if evidence.dumps() > 1 => not_read.push(with_causes(&error)),

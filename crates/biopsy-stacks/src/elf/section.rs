@@ -84,9 +84,16 @@ fn packed(raw: &[u8], old: bool) -> Option<(Packing, u64, &[u8])> {
     Some((packing, header.ch_size.get(LE), data))
 }
 
+/// Deflate makes at most 1,032 bytes of one; what zstd makes of more is let grow.
+fn bounded_by(data: &[u8], size: u64) -> usize {
+    let most = (data.len() as u64).saturating_mul(1_032);
+    usize::try_from(size.min(most)).unwrap_or(0).saturating_add(1)
+}
+
 /// Unpacks to exactly `size` bytes, which was checked against the limit; memory grows with what really comes out.
 fn unpack(packing: &Packing, size: u64, data: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
+    // Not more beforehand than data of that length may become: a claim alone takes no memory.
+    let mut out = Vec::with_capacity(bounded_by(data, size));
     // One byte more than claimed shows a lie without following it.
     let bound = size.checked_add(1)?;
     match packing {

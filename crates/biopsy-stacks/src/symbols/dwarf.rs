@@ -1,14 +1,16 @@
 //! Inlined functions, files and lines from DWARF, through `addr2line`.
 
 use std::cell::{Cell, OnceCell};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use addr2line::Context;
+use biopsy_model::Svma;
 use biopsy_model::symbol::Function;
-use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
+use gimli::{Dwarf, EndianArcSlice, EndianSlice, LittleEndian, SectionId};
 
-use super::demangle;
 use super::nesting::{Nesting, Reader};
+use super::{demangle, units};
 use crate::elf::{ElfError, ElfFile};
 
 /// Inlined calls of one frame that are kept; deeper ones are noise of template libraries.
@@ -16,6 +18,9 @@ const MAX_INLINED: usize = 64;
 
 /// Unpacked size of `.debug_line`, in bytes: one byte of it can become a row of 24 in memory.
 const LINE_BYTES: u64 = 64 << 20;
+
+/// Bytes of `.debug_info` from which on a second thread is worth starting.
+const WORTH_A_THREAD: u64 = 1 << 20;
 
 /// Sections that names and lines need; locations of variables, the largest of the others, are not read.
 /// `.debug_aranges` neither: roots of units have the same ranges, and [`Nesting`] must know all that `addr2line` does.
@@ -66,12 +71,29 @@ impl DebugInfo {
         SECTIONS.iter().fold(0, |sum, id| sum.saturating_add(file.unpacked_size(id.name())))
     }
 
-    /// Loads the sections of `file`, and of its `dwz` supplement. `budget`, in bytes, holds for both together.
-    pub(crate) fn read(file: &ElfFile, supplement: Option<&ElfFile>, budget: u64) -> Result<Self, ElfError> {
+    /// Loads the sections of `file`, and of its `dwz` supplement. `budget`, in bytes, holds for both together. `only`: no other addresses
+    /// will be asked for.
+    pub(crate) fn read(
+        file: &ElfFile,
+        supplement: Option<&ElfFile>,
+        budget: u64,
+        only: Option<&[Svma]>,
+    ) -> Result<Self, ElfError> {
         let mut left = budget;
-        let mut dwarf = Dwarf::load(|id| section(file, id, &mut left))?;
+        let mut sections = match only {
+            Some(_) => read_sections_at_once(file, &mut left)?,
+            None => read_sections(file, &mut left)?,
+        };
+        if let Some(only) = only {
+            let only: Vec<u64> = only.iter().map(|svma| svma.0).collect();
+            let rows = units::not_needed(&borrowed(&sections), &only);
+            if let Some((_, info)) = sections.iter_mut().find(|(id, _)| *id == SectionId::DebugInfo) {
+                units::put_away(info, &rows);
+            }
+        }
+        let mut dwarf = owned(sections);
         if let Some(supplement) = supplement {
-            dwarf.load_sup(|id| section(supplement, id, &mut left))?;
+            dwarf.set_sup(owned(read_sections(supplement, &mut left)?));
         }
         Self::of(dwarf, budget - left).map_err(|_| ElfError::DebugInfo { path: file.path().to_owned() })
     }
@@ -138,19 +160,79 @@ impl Found {
     }
 }
 
-fn section(file: &ElfFile, id: SectionId, left: &mut u64) -> Result<Reader, ElfError> {
+/// Sections with their bytes, unpacked.
+type Sections = Vec<(SectionId, Vec<u8>)>;
+
+fn read_sections(file: &ElfFile, left: &mut u64) -> Result<Sections, ElfError> {
+    SECTIONS.into_iter().map(|id| read_section(file, id, left)).collect()
+}
+
+/// The same on two processors: of what is packed, `.debug_info` takes as long to unpack as all others together, and more.
+fn read_sections_at_once(file: &ElfFile, left: &mut u64) -> Result<Sections, ElfError> {
+    let info = SectionId::DebugInfo;
+    let claimed = file.unpacked_size(info.name());
+    if !(WORTH_A_THREAD..=*left).contains(&claimed) {
+        return read_sections(file, left);
+    }
+    // It unpacks to no more than it claims, and the others have what is left.
+    let (whole, mut rest) = (*left, *left - claimed);
+    let (first, others) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| file.section_bytes(info.name(), whole));
+        let others = SECTIONS.into_iter().filter(|id| *id != info);
+        let others: Result<Sections, ElfError> = others.map(|id| read_section(file, id, &mut rest)).collect();
+        (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), others)
+    });
+    let mut sections = others?;
+    sections.push((info, first?.unwrap_or_default()));
+    *left = rest;
+    Ok(sections)
+}
+
+fn read_section(file: &ElfFile, id: SectionId, left: &mut u64) -> Result<(SectionId, Vec<u8>), ElfError> {
     let limit = if id == SectionId::DebugLine { LINE_BYTES.min(*left) } else { *left };
-    let bytes = if SECTIONS.contains(&id) { file.section_bytes(id.name(), limit)? } else { None };
-    let bytes = bytes.unwrap_or_default();
+    let bytes = file.section_bytes(id.name(), limit)?.unwrap_or_default();
     *left = left.saturating_sub(bytes.len() as u64);
-    Ok(EndianArcSlice::new(Arc::from(bytes), LittleEndian))
+    Ok((id, bytes))
+}
+
+fn owned(mut sections: Sections) -> Dwarf<Reader> {
+    let section = |id| {
+        let found = sections.iter_mut().find(|(known, _)| *known == id);
+        let bytes = found.map(|(_, bytes)| std::mem::take(bytes)).unwrap_or_default();
+        Ok::<_, Infallible>(EndianArcSlice::new(Arc::from(bytes), LittleEndian))
+    };
+    match Dwarf::load(section) {
+        Ok(dwarf) => dwarf,
+        Err(never) => match never {},
+    }
+}
+
+fn borrowed(sections: &Sections) -> Dwarf<EndianSlice<'_, LittleEndian>> {
+    let section = |id| {
+        let found = sections.iter().find(|(known, _)| *known == id);
+        let bytes = found.map_or(&[][..], |(_, bytes)| bytes);
+        Ok::<_, Infallible>(EndianSlice::new(bytes, LittleEndian))
+    };
+    match Dwarf::load(section) {
+        Ok(dwarf) => dwarf,
+        Err(never) => match never {},
+    }
 }
 
 /// Reads the bytes as the sections `.debug_abbrev` (of the length that the first two say) and `.debug_info`.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let Some((length, rest)) = bytes.split_first_chunk() else { return };
     let (abbreviations, info) = rest.split_at(usize::from(u16::from_le_bytes(*length)).min(rest.len()));
+    let sections =
+        vec![(SectionId::DebugAbbrev, abbreviations.to_vec()), (SectionId::DebugInfo, info.to_vec())];
+    let rows = units::not_needed(&borrowed(&sections), &[0x1000, 0x1100]);
+    let mut less = info.to_vec();
+    units::put_away(&mut less, &rows);
+    let less = DebugInfo::of(dwarf_of(abbreviations, &less), 0);
     let Ok(debug) = DebugInfo::of(dwarf_of(abbreviations, info), 0) else { return };
+    if let Ok(less) = less {
+        assert!(less.find(0x1000, true, true).functions.len() <= MAX_INLINED + 1, "one more than is kept");
+    }
     for svma in [0, 1, 0x1000, 0x1010, 0x1100, u64::MAX] {
         let found = debug.find(svma, true, true);
         assert!(found.functions.len() <= MAX_INLINED + 1, "one more than is kept");
@@ -164,7 +246,7 @@ fn dwarf_of(abbreviations: &[u8], info: &[u8]) -> Dwarf<Reader> {
             SectionId::DebugInfo => info,
             _ => &[],
         };
-        Ok::<_, std::convert::Infallible>(EndianArcSlice::new(Arc::from(bytes), LittleEndian))
+        Ok::<_, Infallible>(EndianArcSlice::new(Arc::from(bytes), LittleEndian))
     };
     match Dwarf::load(section) {
         Ok(dwarf) => dwarf,

@@ -29,6 +29,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) cache: &'a ElfCache,
     pub(crate) options: &'a Options,
     pub(crate) places: DebugPlaces<'a>,
+    /// Addresses beside which none will be asked for, where that is known.
+    pub(crate) only: Option<&'a [Svma]>,
     /// Bytes of DWARF that may still be loaded.
     pub(crate) debug_budget: u64,
     pub(crate) errors: &'a mut Vec<ElfError>,
@@ -130,7 +132,7 @@ fn load_debug(file: &ElfFile, loader: &mut Loader<'_>) -> Option<DebugInfo> {
         return None;
     }
     let supplement = loader.places.supplement(loader.cache, file);
-    keep(DebugInfo::read(file, supplement.as_deref(), limit), loader.errors)
+    keep(DebugInfo::read(file, supplement.as_deref(), limit, loader.only), loader.errors)
 }
 
 /// Damage of one part leaves the others.

@@ -19,6 +19,7 @@ mod plt;
 mod problem;
 mod source;
 mod table;
+mod units;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -125,10 +126,12 @@ impl Symbolizer {
         addresses: &[Svma],
     ) -> Found {
         let key = FileKey::Open(Arc::as_ptr(file).addr());
-        if !self.files.contains_key(&key) {
-            let source = ModuleSource { root: root.map(Path::to_owned), ..ModuleSource::elf(label) };
-            self.load(key.clone(), Arc::clone(file), &source);
+        // A file that is mapped twice is asked twice; what is read of it answers for one list of addresses.
+        if let Some(before) = self.files.remove(&key) {
+            self.problems.extend(before.take_problem().map(SymbolProblem::from));
         }
+        let source = ModuleSource { root: root.map(Path::to_owned), ..ModuleSource::elf(label) };
+        self.load(key.clone(), Arc::clone(file), &source, Some(addresses));
         let Some(symbols) = self.files.get(&key) else {
             let count = addresses.len();
             return Found { resolved: vec![None; count], starts: vec![None; count], names: Names::None };
@@ -196,7 +199,7 @@ impl Symbolizer {
             if !self.files.contains_key(&key) {
                 let opened = ElfFile::from_bytes(&source.path, Arc::clone(image), self.cache.limits());
                 let file = opened.map_err(|error| self.problems.push(error.into())).ok()?;
-                self.load(key.clone(), Arc::new(file), source);
+                self.load(key.clone(), Arc::new(file), source, None);
             }
             return Some(key);
         }
@@ -220,18 +223,20 @@ impl Symbolizer {
         }
         let key = FileKey::File(file.identity()?);
         if !self.files.contains_key(&key) {
-            self.load(key.clone(), file, source);
+            self.load(key.clone(), file, source, None);
         }
         Some(key)
     }
 
-    fn load(&mut self, key: FileKey, file: Arc<ElfFile>, source: &ModuleSource) {
+    /// `only`: nothing else will be asked for.
+    fn load(&mut self, key: FileKey, file: Arc<ElfFile>, source: &ModuleSource, only: Option<&[Svma]>) {
         let used: u64 = self.files.values().map(FileSymbols::debug_size).sum();
         let mut errors = Vec::new();
         let mut loader = Loader {
             cache: &self.cache,
             options: &self.options,
             places: DebugPlaces { folders: &self.options.debug_folders, root: source.root.as_deref() },
+            only,
             debug_budget: self.options.debug_bytes.saturating_sub(used),
             errors: &mut errors,
         };

@@ -1,11 +1,13 @@
 //! Opening whatever files a reading command was given.
 
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use biopsy_analyze::Diagnosis;
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_import::{Evidence, EvidenceError, Location};
-use biopsy_redact::Redactor;
+use biopsy_redact::{RedactError, Redactor};
 use biopsy_seal::{Identity, is_sealed_file};
 
 use biopsy_cli::SymbolArgs;
@@ -65,13 +67,43 @@ impl Diagnosed {
 /// Reads and analyses files of one incident.
 pub(crate) fn diagnose(files: &[PathBuf], symbols: &SymbolArgs) -> Result<Diagnosed, Failure> {
     let roots = roots(symbols)?;
-    let redactor = Redactor::new(biopsy_redact::Options::default())
-        .map_err(|error| Failure::from_error(FailureKind::Bug, &error))?;
+    let made = Making::begin();
     let mut all = Vec::with_capacity(files.len());
     for file in files {
-        all.push(Diagnosis::of(&mut look(file, symbols)?, &roots, Some(&redactor)).map_err(bad_input)?);
+        let redactor = || made.wait().as_ref().ok();
+        all.push(Diagnosis::of_with(&mut look(file, symbols)?, &roots, &redactor).map_err(bad_input)?);
     }
+    let redactor = made.take().map_err(|error| Failure::from_error(FailureKind::Bug, &error))?;
     let diagnosis =
         Diagnosis::of_several(all).map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
     Ok(Diagnosed { diagnosis, redactor })
+}
+
+/// A redactor that is made while files are opened.
+struct Making {
+    thread: Cell<Option<JoinHandle<Made>>>,
+    made: OnceCell<Made>,
+}
+
+type Made = Result<Redactor, RedactError>;
+
+impl Making {
+    fn begin() -> Self {
+        let make = || Redactor::new(biopsy_redact::Options::default());
+        // Without a thread it is made when it is asked for.
+        let thread = std::thread::Builder::new().name("redactor".to_owned()).spawn(make).ok();
+        Self { thread: Cell::new(thread), made: OnceCell::new() }
+    }
+
+    fn wait(&self) -> &Made {
+        self.made.get_or_init(|| match self.thread.take() {
+            Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            None => Redactor::new(biopsy_redact::Options::default()),
+        })
+    }
+
+    fn take(self) -> Made {
+        self.wait();
+        self.made.into_inner().unwrap_or_else(|| Redactor::new(biopsy_redact::Options::default()))
+    }
 }

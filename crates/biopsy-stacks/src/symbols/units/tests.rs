@@ -1,0 +1,118 @@
+//! Units put together by hand: which stay, and that what is put away is read by nobody.
+
+use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
+
+use super::{not_needed, put_away};
+
+const ABBREVIATIONS: &[u8] = &[
+    1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0, // a unit: low_pc, high_pc as a size
+    2, 0x11, 1, 0, 0, // one without code
+    3, 0x2e, 0, 0x31, 0x10, 0, 0, // a function that is told elsewhere in the file
+    4, 0x2e, 0, 0x31, 0x13, 0, 0, // a function that is told elsewhere in the unit
+    5, 0x2e, 0, 0, 0, // a function without anything
+    0,
+];
+
+/// A unit of 256 bytes of code at `start`, with a function that is told at `elsewhere`.
+fn unit(start: Option<u64>, elsewhere: Option<u32>) -> Vec<u8> {
+    let mut info = vec![4, 0, 0, 0, 0, 0, 8];
+    match start {
+        Some(start) => {
+            info.push(1);
+            info.extend([start, 0x100].map(u64::to_le_bytes).concat());
+        }
+        None => info.push(2),
+    }
+    match elsewhere {
+        Some(offset) => {
+            info.push(3);
+            info.extend(offset.to_le_bytes());
+        }
+        None => info.extend([4, 11, 0, 0, 0]),
+    }
+    info.extend([5, 5, 5, 5, 0]);
+    [&(info.len() as u32).to_le_bytes()[..], &info].concat()
+}
+
+fn dwarf(info: &[u8]) -> Dwarf<EndianSlice<'_, LittleEndian>> {
+    let section = |id| {
+        let bytes = match id {
+            SectionId::DebugAbbrev => ABBREVIATIONS,
+            SectionId::DebugInfo => info,
+            _ => &[],
+        };
+        Ok::<_, std::convert::Infallible>(EndianSlice::new(bytes, LittleEndian))
+    };
+    match Dwarf::load(section) {
+        Ok(dwarf) => dwarf,
+        Err(never) => match never {},
+    }
+}
+
+/// Kinds and places of the units that a reader sees.
+fn seen(info: &[u8]) -> Vec<(bool, usize)> {
+    let dwarf = dwarf(info);
+    let mut headers = dwarf.units();
+    let mut seen = Vec::new();
+    while let Some(header) = headers.next().expect("it can be read") {
+        let is_type = matches!(header.type_(), gimli::UnitType::Type { .. });
+        seen.push((is_type, header.debug_info_offset().expect("of .debug_info").0));
+    }
+    seen
+}
+
+#[test]
+fn units_without_the_addresses_are_put_away_and_the_others_stay_where_they_are() {
+    let units: Vec<Vec<u8>> = (1..=5).map(|at| unit(Some(at * 0x1000), None)).collect();
+    let length = units[0].len();
+    let mut info = units.concat();
+    let whole = info.clone();
+    let rows = not_needed(&dwarf(&info), &[0x3010, 0x30ff]);
+    assert_eq!(rows, [0..2 * length, 3 * length..5 * length]);
+    put_away(&mut info, &rows);
+    assert_eq!(seen(&info), [(true, 0), (false, 2 * length), (true, 3 * length)]);
+    assert_eq!(info[2 * length..3 * length], whole[2 * length..3 * length]);
+    // The end of a range is not in it.
+    assert_eq!(not_needed(&dwarf(&whole), &[0x3100]), [0..5 * length]);
+    assert_eq!(not_needed(&dwarf(&whole), &[0x1000, 0x20ff, 0x3000, 0x4000, 0x5000]), []);
+}
+
+#[test]
+fn what_a_unit_refers_to_stays_with_it_and_what_that_refers_to() {
+    let plain = |at| unit(Some(at), None);
+    let length = plain(0).len();
+    let of = |at: usize| Some((at * length + 30) as u32);
+    let units =
+        [plain(0x1000), unit(Some(0x2000), of(3)), plain(0x3000), unit(Some(0x4000), of(0)), plain(0x5000)];
+    let info = units.concat();
+    assert_eq!(not_needed(&dwarf(&info), &[0x2010]), [2 * length..3 * length, 4 * length..5 * length]);
+    // A circle ends.
+    let circle = [unit(Some(0x1000), of(1)), unit(Some(0x2000), of(0)), plain(0x3000)].concat();
+    assert_eq!(not_needed(&dwarf(&circle), &[0x1010]), [2 * length..3 * length]);
+}
+
+#[test]
+fn a_unit_whose_code_is_not_told_stays() {
+    let info = [unit(Some(0x1000), None), unit(None, None), unit(Some(0x3000), None)].concat();
+    let (first, second) = (unit(Some(0), None).len(), unit(None, None).len());
+    assert_eq!(not_needed(&dwarf(&info), &[0x9000]), [0..first, first + second..2 * first + second]);
+}
+
+#[test]
+fn what_cannot_be_read_stays_whole() {
+    let info = [unit(Some(0x1000), None), unit(Some(0x2000), None)].concat();
+    for cut in 0..info.len() {
+        let rows = not_needed(&dwarf(&info[..cut]), &[0x1010]);
+        let mut copy = info[..cut].to_vec();
+        put_away(&mut copy, &rows);
+        assert!(rows.iter().all(|row| row.end <= cut), "{cut}: {rows:?}");
+    }
+    for at in 0..info.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            let mut changed = info.clone();
+            changed[at] = value;
+            let rows = not_needed(&dwarf(&changed), &[0x1010]);
+            put_away(&mut changed, &rows);
+        }
+    }
+}
