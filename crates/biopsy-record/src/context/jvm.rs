@@ -89,6 +89,14 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, i64)>, ReadError> {
     Ok(found)
 }
 
+/// Reads any bytes as that file, and as a list of mappings with it: for fuzzing. Never panics.
+pub(super) fn fuzz(bytes: &[u8]) {
+    for (name, _) in parse(bytes).unwrap_or_default() {
+        assert!(is_kept(&name), "kept without being wanted: {name}");
+    }
+    let _ = bytes.split(|byte| *byte == b'\n').find_map(place);
+}
+
 fn is_kept(name: &str) -> bool {
     name.starts_with(KEPT) && ENDINGS.iter().any(|ending| name.ends_with(ending)) && name.len() < 100
 }

@@ -52,6 +52,11 @@ pub use members::Summary;
 pub use people::{machine, people};
 pub use smaps::write_smaps;
 
+/// Reads any bytes as the counters that a Java virtual machine shares: for fuzzing. Never panics.
+pub fn fuzz_hsperf(bytes: &[u8]) {
+    jvm::fuzz(bytes);
+}
+
 /// Takes the context of these processes, the target first.
 ///
 /// # Errors

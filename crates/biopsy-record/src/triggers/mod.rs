@@ -42,3 +42,8 @@ pub use quantity::parse_duration;
 pub use trigger::Trigger;
 pub use wait::wait_for;
 pub use watch::{Fired, Watch, WatchEnd, WatchOptions, Watched};
+
+/// Reads any bytes as what a runtime says to triggers of .NET: for fuzzing. Never panics.
+pub fn fuzz_dotnet(bytes: &[u8]) {
+    dotnet::fuzz(bytes);
+}

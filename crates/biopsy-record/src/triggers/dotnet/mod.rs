@@ -20,4 +20,4 @@ mod seen;
 pub use condition::{DotNetCondition, DotNetQuantity};
 pub(super) use listener::Listener;
 pub(super) use parse::parse;
-pub(super) use seen::Seen;
+pub(super) use seen::{Seen, fuzz};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use biopsy_bytes::Cursor;
-use biopsy_dotnet::nettrace::{Event, Text, Value};
+use biopsy_dotnet::nettrace::{Event, Limits, Reader, Text, Value};
 use rustc_hash::FxHashMap;
 
 use super::condition::{DotNetCondition, DotNetQuantity};
@@ -277,6 +277,32 @@ fn bounds(conditions: &[DotNetCondition], wanted: &DotNetQuantity) -> Vec<(usize
         }
     }
     found
+}
+
+/// Reads any bytes as payloads of the events that are read by hand, and as a stream of events: for fuzzing. Never panics.
+pub(in super::super) fn fuzz(bytes: &[u8]) {
+    const TRIGGERS: [&str; 6] = [
+        "exception:Exception~o",
+        "gc-heap>1",
+        "threadpool-queue>1",
+        "request>1s",
+        "request-status>=500",
+        "counter:cpu-usage>1",
+    ];
+    let conditions = TRIGGERS.into_iter().filter_map(super::parse).filter_map(Result::ok);
+    let mut seen = Seen::new(conditions.collect());
+    let now = Instant::now();
+    seen.exception(bytes);
+    seen.heap_stats(bytes);
+    let Ok(mut reader) = Reader::new(bytes, &Limits::default()) else { return };
+    while let Ok(Some(event)) = reader.next_event() {
+        seen.event(&event, now);
+    }
+    seen.tick(now);
+    assert!(
+        seen.requests.len() <= MOST_REQUESTS && seen.counters.len() <= MOST_COUNTERS,
+        "within the limits"
+    );
 }
 
 #[cfg(test)]
