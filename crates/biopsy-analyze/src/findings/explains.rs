@@ -123,6 +123,8 @@ const ROWS: &[Row] = &[
     ),
     row(&[HeldUp], How::Silences, &[EqualThreads]),
     row(&[Deadlock, LockQueue, AbandonedLock, OrphanedLock, NeverWoken], How::Silences, &[HeldUp]),
+    // Threads that are started for each request pile up behind what is held.
+    row(&[Deadlock, LockQueue, AbandonedLock, OrphanedLock], How::Lowers, &[ManyThreads, EqualThreads]),
     // Time says that and since when threads wait, memory says for whom.
     row(
         &[Deadlock, OrphanedLock, AbandonedLock, NeverWoken],
@@ -331,8 +333,15 @@ pub(super) fn settle_all(of_all: &mut [Finding], recorded: &mut [Finding]) {
     }
 }
 
-/// Among findings of one dump: leaves out what another one says better.
+/// Among findings of one dump: leaves out what another one says better, lowers what another one explains.
 pub(super) fn silence(findings: &mut Vec<Finding>) {
+    for row in rows(How::Lowers) {
+        if row.these.iter().any(|&id| is_said(findings, id, Severity::Warning)) {
+            for one in findings.iter_mut().filter(|one| row.to.contains(&one.id)) {
+                one.severity = one.severity.min(Severity::Notice);
+            }
+        }
+    }
     for row in rows(How::Silences) {
         if findings.iter().any(|one| row.these.contains(&one.id)) {
             findings.retain(|one| !row.to.contains(&one.id));

@@ -243,6 +243,11 @@ impl<'a> Scene<'a> {
 
     /// The same of what runs outside of the kernel: who allocates does not sleep, send or receive.
     pub(crate) fn program_outside_of_kernel(&self, tree: &FlameTree) -> Option<(FunctionHandle, f64)> {
+        self.programs_outside_of_kernel(tree).into_iter().next()
+    }
+
+    /// All of them, the largest first.
+    pub(crate) fn programs_outside_of_kernel(&self, tree: &FlameTree) -> Vec<(FunctionHandle, f64)> {
         let is_kernel = |function: &FunctionHandle| {
             self.row(*function).is_some_and(|row| row.kind == FunctionKind::Kernel)
         };
@@ -250,9 +255,11 @@ impl<'a> Scene<'a> {
             FlameKind::Function(function) => !is_kernel(function),
             FlameKind::Root | FlameKind::Pruned => false,
         });
-        let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
         let all = tree.total().as_secs_f64();
-        (all > 0.0).then_some((function, time / all))
+        let mut shares: Vec<_> =
+            sums.into_iter().filter(|_| all > 0.0).map(|(function, time)| (function, time / all)).collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        shares
     }
 
     /// Share of `tree` that is in functions of the program and what they call.
@@ -295,16 +302,27 @@ impl<'a> Scene<'a> {
         tree: &FlameTree,
         is_one: impl Fn(FunctionHandle, &FunctionRow) -> bool,
     ) -> Option<(FunctionHandle, f64)> {
-        caller_in(self.analysis, tree, is_one)
+        caller_in(self.analysis, tree, is_one, |_| false)
+    }
+
+    /// The same, but for what is below functions that are `left_out`.
+    pub(crate) fn caller_outside_of(
+        &self,
+        tree: &FlameTree,
+        is_one: impl Fn(FunctionHandle, &FunctionRow) -> bool,
+        left_out: impl Fn(&FunctionRow) -> bool,
+    ) -> Option<(FunctionHandle, f64)> {
+        caller_in(self.analysis, tree, is_one, left_out)
     }
 }
 
 /// The caller that a person would name: the nearest function above `functions` in `tree` that is not plumbing
-/// and not kernel, by time. Returns it with its share of the time of `functions`.
-pub(crate) fn caller_in(
+/// and not kernel, by time. Returns it with its share of the time of `functions`. What is below functions that are `left_out` does not count.
+fn caller_in(
     analysis: &Analysis,
     tree: &FlameTree,
     is_one: impl Fn(FunctionHandle, &FunctionRow) -> bool,
+    left_out: impl Fn(&FunctionRow) -> bool,
 ) -> Option<(FunctionHandle, f64)> {
     let mut parents = vec![0u32; tree.nodes.len()];
     for (at, node) in tree.nodes.iter().enumerate() {
@@ -323,6 +341,7 @@ pub(crate) fn caller_in(
         let parent = parents.get(at).copied().unwrap_or(0);
         let (mut name, mut inside) = nearest.get(parent as usize).copied().unwrap_or_default();
         let Some(row) = analysis.function(function) else { continue };
+        inside |= left_out(row);
         if !inside && is_one(function, row) {
             inside = true;
             let time = node.total.as_secs_f64();
@@ -364,7 +383,7 @@ pub(crate) fn touched_by(analysis: &Analysis) -> Option<(Evidence, Option<String
             .contains(&name)
     };
     let is_in_kernel = |_, row: &FunctionRow| row.kind == FunctionKind::Kernel && is_fault(&row.name);
-    let (function, share) = caller_in(analysis, &analysis.flames.all.cpu, is_in_kernel)?;
+    let (function, share) = caller_in(analysis, &analysis.flames.all.cpu, is_in_kernel, |_| false)?;
     let name = name_with_maker(analysis, &analysis.flames.all.cpu, function)?;
     let text = format!("{} of the CPU time in page faults is below {name}", percent(share));
     let evidence = at(Reference::Function(function), text, Some(Value::Share(share)));

@@ -53,7 +53,7 @@ const LIBRARY_SOURCES: &[&str] = &[
 /// Names that begin like this are of standard libraries, language runtimes, lock wrappers and the like.
 #[rustfmt::skip]
 const PLUMBING_PREFIXES: &[&str] = &[
-    "LWLock", "OSMutex", "PGSemaphore", "PolicyMutex", "TTASEventMutex", "TTASMutex", "WaitEventSet", "WaitLatch",
+    "Java_java_", "Java_jdk_", "Java_sun_", "LWLock", "OSMutex", "PGSemaphore", "PolicyMutex", "TTASEventMutex", "TTASMutex", "WaitEventSet", "WaitLatch",
     "_Unwind_", "_cgo_", "__cxa_", "__cxxabiv1::", "__gnu_cxx::", "__gthread", "__gthrw_", "__interceptor_", "__rg_",
     "__rdl_", "__rust", "__sanitizer", "__tsan", "alloc::", "core::", "crosscall", "decltype", "inline_mysql_", "lock_api",
     "my_cond", "operator delete", "operator new", "os_event", "panic_abort::", "panic_unwind::", "parking_lot",

@@ -260,3 +260,18 @@ fn how_much_there_is_more_is_what_it_weighs() {
         assert_eq!(texts(found)[0], said);
     }
 }
+
+#[test]
+fn who_closes_what_it_opens_is_not_named() {
+    // A function of the library that returns no descriptor opens most; what is left is by who keeps them.
+    let of = |library: &str| {
+        let mut build = server(Lists::default());
+        build.cpu(PID, 0.09, &[&["server!main.deliver", library][..], &OPENS].concat());
+        build.cpu(PID, 0.01, &[&["server!main.watch", "server!os.OpenFile"][..], &OPENS].concat());
+        found(&analyze(&build.done())).title.clone()
+    };
+    let title = of("server!os.WriteFile");
+    assert!(title.ends_with("; opened in `main.watch`"), "{title}");
+    let title = of("server!os.Create");
+    assert!(title.ends_with("; opened in `main.deliver`"), "{title}");
+}

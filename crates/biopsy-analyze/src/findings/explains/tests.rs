@@ -161,6 +161,14 @@ const EXPLAINED: &[(FindingId, FindingId)] = &[
     (ShortLivedProcesses, KernelTime),
     (ShortLivedProcesses, PageFaults),
     (ShortLivedProcesses, DiskBound),
+    (Deadlock, ManyThreads),
+    (Deadlock, EqualThreads),
+    (LockQueue, ManyThreads),
+    (LockQueue, EqualThreads),
+    (AbandonedLock, ManyThreads),
+    (AbandonedLock, EqualThreads),
+    (OrphanedLock, ManyThreads),
+    (OrphanedLock, EqualThreads),
 ];
 
 /// What the CPU time goes to says more than that it is used.
@@ -406,6 +414,17 @@ fn an_abort_that_an_exception_caused_is_said_once() {
     assert_eq!(said(&[Abort, UnhandledException, Overview]), [UnhandledException, Overview]);
     assert_eq!(said(&[Abort, Overview]), [Abort, Overview]);
     assert_eq!(said(&[UnhandledException, BadPointer]), [UnhandledException, BadPointer]);
+}
+
+#[test]
+fn threads_that_pile_up_behind_a_lock_stand_behind_it() {
+    let severity = |cause| {
+        let mut both = vec![finding(ManyThreads, Severity::Warning), finding(LockQueue, cause)];
+        silence(&mut both);
+        both[0].severity
+    };
+    assert_eq!(severity(Severity::Warning), Severity::Notice);
+    assert_eq!(severity(Severity::Notice), Severity::Warning, "a few that wait do not make it thousands");
 }
 
 #[test]

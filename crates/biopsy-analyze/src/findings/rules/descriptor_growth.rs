@@ -11,6 +11,39 @@ use rustc_hash::FxHashMap;
 
 /// Functions that open files.
 const FILES: &[&str] = &["do_sys_openat2", "__x64_sys_openat", "__x64_sys_open", "SafeFileHandle.Open"];
+/// How names of functions begin that close what they open before they return: nothing of it piles up.
+const CLOSE_THEMSELVES: &[&str] = &[
+    // Go
+    "os.ReadFile",
+    "os.WriteFile",
+    "os.ReadDir",
+    "path/filepath.Glob",
+    "path/filepath.Walk",
+    "io/ioutil.ReadFile",
+    "io/ioutil.WriteFile",
+    // Rust
+    "std::fs::read",
+    "std::fs::write",
+    "std::fs::copy",
+    // .NET
+    "System.IO.File.ReadAll",
+    "System.IO.File.WriteAll",
+    "System.IO.File.AppendAll",
+    "System.IO.File.Copy",
+    // Java
+    "java.nio.file.Files.readAll",
+    "java.nio.file.Files.readString",
+    "java.nio.file.Files.write",
+    "java.nio.file.Files.copy",
+    // Python
+    "Path.read_",
+    "Path.write_",
+    "copyfile",
+    // Node
+    "readFileSync",
+    "writeFileSync",
+    "appendFileSync",
+];
 /// Functions that make sockets and connect them.
 const SOCKETS: &[&str] = &[
     "__sys_socket",
@@ -326,14 +359,18 @@ fn worker(scene: &Scene<'_>) -> Option<(Evidence, String)> {
 /// The function of the program that opens, by CPU samples.
 fn opener(scene: &Scene<'_>, names: &[&str]) -> Option<(Evidence, String)> {
     let tree = &scene.analysis.flames.all.cpu;
-    let (function, share) = scene.caller_of(tree, |_, row| {
+    let opens = |_, row: &FunctionRow| {
         names.iter().any(|name| match row.kind {
             FunctionKind::Kernel => row.name == *name,
             FunctionKind::Native | FunctionKind::Jit | FunctionKind::Heading | FunctionKind::Unknown => {
                 row.name.contains(name)
             }
         })
-    })?;
+    };
+    let closes = |row: &FunctionRow| {
+        row.whose != Whose::Program && CLOSE_THEMSELVES.iter().any(|known| row.name.starts_with(known))
+    };
+    let (function, share) = scene.caller_outside_of(tree, opens, closes)?;
     let name = name_with_maker(scene.analysis, tree, function)?;
     let text = format!("{} of the CPU time in opening them is below {name}", percent(share));
     (share >= OPENER).then(|| (at(Reference::Function(function), text, Some(Value::Share(share))), name))

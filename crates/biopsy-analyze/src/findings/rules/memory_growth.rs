@@ -28,6 +28,8 @@ const SHORT: f64 = 30.0;
 const MOST: f64 = 0.4;
 /// The rest is the runtime's own, for the most part: it compiles, collects, and touches pages.
 const MUCH: f64 = 0.15;
+/// Further functions that are named beside the first.
+const OTHERS: usize = 2;
 /// From this share of it on, what allocation there is tells who allocates.
 const ALLOCATES: f64 = 0.05;
 /// The growth is outside of a managed heap that grew by less than this share of it.
@@ -137,8 +139,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         evidence.push(at(
             Reference::Function(*function),
             format!(
-                "{} of its CPU time meanwhile is in {name} and below it: {sure} what allocates, for allocations were not recorded",
-                percent(*share)
+                "{} of its CPU time meanwhile is in {name} and below it: {sure} what allocates, for allocations were not recorded{}",
+                percent(*share),
+                if *share >= MOST { String::new() } else { others(scene, *function) }
             ),
             Some(Value::Share(*share)),
         ));
@@ -233,6 +236,20 @@ fn allocates(scene: &Scene<'_>) -> Option<(FunctionHandle, f64)> {
     let (function, time) = row.callers.first()?;
     let (time, all) = (time.as_secs_f64(), row.time.as_secs_f64());
     (all >= scene.sampled * ALLOCATES && time >= all * MOST).then(|| (*function, time / scene.sampled))
+}
+
+/// The next functions of the program by their CPU time, where the first one is not most of it.
+fn others(scene: &Scene<'_>, first: FunctionHandle) -> String {
+    let all = scene.programs_outside_of_kernel(&scene.analysis.flames.all.cpu);
+    let named: Vec<String> = all
+        .into_iter()
+        .filter(|(function, _)| *function != first)
+        .filter_map(|(function, share)| {
+            Some(format!("{} in {}", percent(share), scene.function_name(Some(function))?))
+        })
+        .take(OTHERS)
+        .collect();
+    if named.is_empty() { String::new() } else { format!("; {}", named.join(", ")) }
 }
 
 /// Of a program that has few samples: the function in which those of its threads are that ran longest, by the kernel's count, and one of them.

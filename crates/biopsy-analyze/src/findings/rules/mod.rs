@@ -141,6 +141,7 @@ pub(super) const OF_DUMP: &[OfDump] = &[
     dump::inferred::pool_starvation::find,
     dump::target_ended::find,
     dump::never_woken::all_asleep::find,
+    dump::stuck_wait::database_lock::find,
     dump::stuck_wait::own_ends::find,
     dump::stuck_wait::at_exit::find,
     dump::stuck_wait::find,

@@ -1,9 +1,9 @@
 //! Many wait for one that is not stuck itself.
 
-use crate::dump::{DumpAnalysis, LockKind, LockQueue, WaitGraph, WaitKind};
+use crate::dump::{DumpAnalysis, LockKind, LockQueue, LockWait, WaitGraph, WaitKind};
 use crate::findings::dump::{NAMED, at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::words::threads;
 use biopsy_model::{Confidence, Tid};
 use rustc_hash::FxHashSet;
@@ -16,19 +16,20 @@ const OF_TURNS: f64 = 0.05;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let stuck = analysis.waits.stuck();
-    let waiting: FxHashSet<Tid> = analysis.waits.edges.iter().map(|(waiter, _)| *waiter).collect();
+    // Who waits for work to be done waits for nobody who has it.
+    let joins = |lock: &LockWait| {
+        lock.kind == LockKind::Join || (lock.kind == LockKind::Semaphore && !lock.gives_back)
+    };
+    let joining = analysis.threads.iter().filter(|thread| thread.lock.as_ref().is_some_and(joins));
+    let joining: FxHashSet<Tid> = joining.map(|thread| thread.tid).collect();
+    // What is behind one who waits for an end is held up by that one: it has their lock.
+    let waiters = analysis.waits.edges.iter().map(|(waiter, _)| *waiter);
+    let waiting: FxHashSet<Tid> = waiters.filter(|waiter| !joining.contains(waiter)).collect();
     let waiters = analysis.waits.waiters();
     // By the thread that everybody waits for in the end.
     let mut roots: BTreeMap<Tid, usize> = BTreeMap::new();
     for (waiter, owner) in &analysis.waits.edges {
-        let joins = analysis
-            .thread(*waiter)
-            .and_then(|thread| thread.lock.as_ref())
-            // Who waits for work to be done waits for nobody who has it.
-            .is_some_and(|lock| {
-                lock.kind == LockKind::Join || (lock.kind == LockKind::Semaphore && !lock.gives_back)
-            });
-        if !joins && !waiting.contains(owner) && !stuck.contains(owner) {
+        if !joining.contains(waiter) && !waiting.contains(owner) && !stuck.contains(owner) {
             roots.entry(*owner).or_insert_with(|| WaitGraph::behind(&waiters, &[*owner]).len());
         }
     }
@@ -50,6 +51,15 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let does = analysis.thread(owner).map(|thread| thread.words()).unwrap_or_default();
     let inside = place(analysis, owner).map_or(String::new(), |place| format!(", in {place}"));
     let turns = take_turns(analysis, owner, &behind);
+    let mut evidence = vec![at(
+        Reference::Thread(owner),
+        format!("meanwhile {} {does}{inside}{since}", label(analysis, owner)),
+    )];
+    evidence.extend(awaited(analysis, owner));
+    evidence.extend([
+        fact(format!("those who wait stand in {}", standing(analysis, &behind)), None),
+        fact(format!("how the owner is known: {}", queue.proof), Some(Value::Count(waiting as f64))),
+    ]);
     Some(Finding {
         id: FindingId::LockQueue,
         severity: if turns { severity.min(Severity::Notice) } else { severity },
@@ -70,13 +80,20 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         explanation: "At the moment of the dump one thread has what the others need. That is a moment, not a proof: when it stays \
                       so in a second dump, what the holder does is the reason. It is not a deadlock."
             .to_owned(),
-        evidence: vec![
-            at(Reference::Thread(owner), format!("meanwhile {} {does}{inside}{since}", label(analysis, owner))),
-            fact(format!("those who wait stand in {}", standing(analysis, &behind)), None),
-            fact(format!("how the owner is known: {}", queue.proof), Some(Value::Count(waiting as f64))),
-        ],
+        evidence,
         next_steps: steps(&["Take a second dump, or a trace, to see whether it stays so", "Do less while the lock is held"]),
     })
+}
+
+/// What the thread does whose end, or whose signal, the holder waits for.
+fn awaited(analysis: &DumpAnalysis, owner: Tid) -> Option<Evidence> {
+    let next = analysis.thread(owner)?.lock.as_ref()?.thread().filter(|next| *next != owner)?;
+    let thread = analysis.thread(next)?;
+    let inside = place(analysis, next).map_or(String::new(), |place| format!(", in {place}"));
+    Some(at(
+        Reference::Thread(next),
+        format!("{}, which it waits for, {}{inside}", thread.label(), thread.words()),
+    ))
 }
 
 /// Who has the lock waits, without a limit, for something outside: one that waits behind it is told, too.

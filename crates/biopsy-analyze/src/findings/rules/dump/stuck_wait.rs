@@ -5,6 +5,7 @@
 //! has what somebody waits for who was promised an answer.
 
 pub(in crate::findings::rules) mod at_exit;
+pub(in crate::findings::rules) mod database_lock;
 pub(in crate::findings::rules) mod input_wait;
 pub(in crate::findings::rules) mod own_ends;
 
@@ -173,8 +174,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let ((what, place), first) =
         groups.iter().max_by_key(|(_, group)| (group.stops_loop, group.who.len()))?;
     let count = first.who.len();
+    // What tasks await may come of what the thread does: nobody else of the program could give it meanwhile.
+    let behind = plural(first) == "tasks" && analysis.strands.iter().any(|one| loop_runs(analysis, one));
     // One who waits at one moment is most often just served.
-    let quiet = first.of_main || count == 1;
+    let quiet = first.of_main || count == 1 || behind;
     let who = match (count, first.who.first()) {
         (1, Some(one)) => format!("{one} waits"),
         _ => format!("{count} {} wait", plural(first)),
@@ -208,7 +211,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         id: FindingId::StuckWait,
         severity: if quiet { Severity::Info } else { Severity::Notice },
         // Before what all threads do.
-        impact: if quiet { 0.55 } else { IMPACT },
+        impact: if quiet && !behind { 0.55 } else { IMPACT },
         title: match full.is_empty() {
             true => format!("{who} in {place} for {what}, without a limit; {end}"),
             false => format!("{who} in {place} for {what}, without a limit: {end}"),
@@ -380,6 +383,17 @@ fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, 
     entry.stops_loop = stops_loop;
 }
 
+/// The one thread that runs the tasks of the program is at work in code of its own.
+fn loop_runs(analysis: &DumpAnalysis, runtime: &StrandRuntime) -> bool {
+    let runs = |strand: &Strand| {
+        strand.kind == StrandKind::Thread
+            && strand.tid.is_some_and(|tid| tid.0 == analysis.identity.pid.0)
+            && strand.state == StrandState::Running
+            && runtime.stands_in_program(strand)
+    };
+    runtime.runtime.kind == RuntimeKind::Node && runtime.runtime.strands.iter().any(runs)
+}
+
 /// The goroutine that would end a wait for a group, in words, where all that could stand at a channel or the like themselves, and nobody is
 /// known to end that.
 fn stuck_owner(runtime: &StrandRuntime, strand: &Strand) -> Option<String> {
@@ -499,6 +513,42 @@ mod tests {
         assert_eq!(said(None), None, "it runs");
         assert_eq!(said(Some(StrandWait { ends_by_itself: true, ..select })), None);
         assert_eq!(said(Some(StrandWait::of(WaitKind::Io, "IO wait"))), None, "a peer may answer");
+    }
+
+    #[test]
+    fn what_tasks_await_comes_after_what_the_thread_of_the_loop_does() {
+        use crate::dump::DumpFacts;
+        use crate::dump::strands::{RuntimeStrands, StrandFrame, StrandId, StrandWait};
+        let said = |state: StrandState, function: &str| {
+            let frame = |function: &str| StrandFrame {
+                function: function.into(),
+                file: Some("kilns.js".into()),
+                ..StrandFrame::default()
+            };
+            let task = |number| Strand {
+                frames: vec![frame("firePots")],
+                wait: Some(StrandWait::of(WaitKind::Future, "await")),
+                state: StrandState::Waiting,
+                ..Strand::new(StrandId(number), StrandKind::Task)
+            };
+            let thread = Strand {
+                tid: Some(Tid(4711)),
+                frames: vec![frame(function)],
+                state,
+                ..Strand::new(StrandId(1), StrandKind::Thread)
+            };
+            let mut runtime = RuntimeStrands::new(RuntimeKind::Node, b"node", 0);
+            runtime.strands = vec![task(7), task(8), thread];
+            let facts = [runtime];
+            let facts = DumpFacts { strands: &facts, ..DumpFacts::default() };
+            let mut analysis =
+                DumpAnalysis { strands: crate::dump::strands::analyze(&facts), ..DumpAnalysis::default() };
+            analysis.identity.pid = biopsy_model::Pid(4711);
+            let found = find(&analysis).expect("two tasks wait");
+            (found.severity, found.impact)
+        };
+        assert_eq!(said(StrandState::Running, "awaitHeat"), (Severity::Info, IMPACT));
+        assert_eq!(said(StrandState::Waiting, "awaitHeat"), (Severity::Notice, IMPACT), "the loop rests");
     }
 
     #[test]

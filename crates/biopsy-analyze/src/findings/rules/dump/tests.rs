@@ -183,6 +183,15 @@ fn lock_queue() {
     let chain = [(2, on(1)), (3, on(2)), (4, on(3)), (5, on(4)), (6, on(5))];
     assert_eq!(severity(&waiting(6, &chain, LockKind::Mutex), FindingId::LockQueue), Some(Warning));
     assert_eq!(severity(&waiting(6, &chain, LockKind::Join), FindingId::LockQueue), None);
+    // Who has the lock waits for the end of another one: it is with that one, and what it does is told.
+    let mut joins = waiting(6, &[(1, on(6)), (2, on(1)), (3, on(1)), (4, on(1))], LockKind::Mutex);
+    joins.threads[0].lock =
+        Some(LockWait { kind: LockKind::Join, lock: 77, owner: on(6), ..LockWait::default() });
+    joins.waits = WaitGraph::new(&joins.threads);
+    let found = finding(&joins, FindingId::LockQueue).expect("three wait for one that joins");
+    assert_eq!(found.severity, Notice);
+    assert!(found.title.starts_with("3 threads wait for thread 1"), "{}", found.title);
+    assert!(found.evidence[1].text.starts_with("thread 6, which it waits for,"), "{:?}", found.evidence);
 }
 
 #[test]
