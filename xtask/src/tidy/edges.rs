@@ -174,7 +174,6 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-terminal",
             "biopsy-foreground",
             "biopsy-cli",
-            "biopsy-dotnet",
             "biopsy-sys",
             "biopsy-model",
             "biopsy-target",

@@ -73,7 +73,7 @@ fn units_without_the_addresses_are_put_away_and_the_others_stay_where_they_are()
     assert_eq!(seen(&info), [(true, 0), (false, 2 * length), (true, 3 * length)]);
     assert_eq!(info[2 * length..3 * length], whole[2 * length..3 * length]);
     // The end of a range is not in it.
-    assert_eq!(not_needed(&dwarf(&whole), &[0x3100]), [0..5 * length]);
+    assert!(not_needed(&dwarf(&whole), &[0x3100]).iter().eq(std::iter::once(&(0..5 * length))));
     assert_eq!(not_needed(&dwarf(&whole), &[0x1000, 0x20ff, 0x3000, 0x4000, 0x5000]), []);
 }
 
@@ -88,7 +88,7 @@ fn what_a_unit_refers_to_stays_with_it_and_what_that_refers_to() {
     assert_eq!(not_needed(&dwarf(&info), &[0x2010]), [2 * length..3 * length, 4 * length..5 * length]);
     // A circle ends.
     let circle = [unit(Some(0x1000), of(1)), unit(Some(0x2000), of(0)), plain(0x3000)].concat();
-    assert_eq!(not_needed(&dwarf(&circle), &[0x1010]), [2 * length..3 * length]);
+    assert!(not_needed(&dwarf(&circle), &[0x1010]).iter().eq(std::iter::once(&(2 * length..3 * length))));
 }
 
 #[test]
