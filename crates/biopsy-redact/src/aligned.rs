@@ -100,7 +100,23 @@ fn is_header(line: &[u8]) -> bool {
             && cell.first().is_some_and(|b| b.is_ascii_alphabetic() || *b >= 0x80)
             && cell.iter().all(|b| b.is_ascii_alphanumeric() || *b >= 0x80 || b" _-()#/".contains(b))
             && cell.iter().filter(|b| **b == b' ').count() <= 1;
-        if !is_name {
+        // `connect-expired-password   FALSE` is a row of names and values.
+        let is_value = [
+            &b"true"[..],
+            b"false",
+            b"yes",
+            b"no",
+            b"on",
+            b"off",
+            b"null",
+            b"none",
+            b"auto",
+            b"enabled",
+            b"disabled",
+        ]
+        .iter()
+        .any(|word| cell.eq_ignore_ascii_case(word));
+        if !is_name || is_value {
             return false;
         }
         cells += 1;
@@ -120,7 +136,12 @@ mod tests {
         let values = below(text.as_bytes(), &(at..at + 5));
         let values: Vec<&str> = values.into_iter().map(|value| &text[value.range]).collect();
         assert_eq!(values, ["Xq7Kd0Pz", "9fKq2LxV"]);
-        for none in ["the token is here\nand there too\n", "TOKEN\nx\n", "a  TOKEN, too\nb  x\n"] {
+        for none in [
+            "the token is here\nand there too\n",
+            "TOKEN\nx\n",
+            "a  TOKEN, too\nb  x\n",
+            "expired-token     FALSE\nconnect-timeout   0\n",
+        ] {
             let at = none.to_uppercase().find("TOKEN").expect("there");
             assert_eq!(below(none.as_bytes(), &(at..at + 5)), [], "{none}");
         }

@@ -46,7 +46,7 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
     before = before.trim_ascii_end();
     let assigned = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b":"));
     if assigned.is_none()
-        && let Some(place) = option_behind(text, name, before)
+        && let Some(place) = option_behind(text, name, before).or_else(|| behind_list(text, name, quoted))
     {
         return Some(place);
     }
@@ -57,7 +57,9 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
     let label = before[label_start..end].to_ascii_lowercase();
     let names = match label.as_slice() {
         b"name" | b"key" | b"property" | b"variable" | b"field" | b"setting" | b"option" | b"type"
-        | b"id" | b"param" | b"parameter" | b"k" | b"n" | b"label" | b"attribute" | b"header" => true,
+        | b"id" | b"param" | b"parameter" | b"k" | b"n" | b"label" | b"attribute" | b"header" | b"title" => {
+            true
+        }
         // `{"op":"replace","path":"/password","value":"x"}`, `SET value='x' WHERE path='a/password'`
         b"path" => is_patch || is_condition(text, start),
         label => label.ends_with(b"name") || label.ends_with(b"key"),
@@ -67,6 +69,10 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
     }
     let quote = Quote::at(text, name.end).map_or(0, |(_, length)| length);
     let behind = name.end + quote;
+    if quoted && text[behind..].starts_with(b"><![CDATA[") {
+        let at = behind + b"><![CDATA[".len();
+        return Some(Place { key: name.start, at, how: How::Element, key_quote: None, whole_line: false });
+    }
     if quoted
         && text.get(behind) == Some(&b'>')
         && text.get(behind + 1).is_some_and(|b| *b != b'<' && !b.is_ascii_whitespace())
@@ -164,6 +170,30 @@ fn option_behind(text: &[u8], name: &Range<usize>, before: &[u8]) -> Option<Plac
     Some(Place { key: name.start, at, how: How::Flag, key_quote: None, whole_line: false })
 }
 
+/// `{"path":["shop","key"],"from":"","to":"x"}`: the name ends a path that is a list.
+fn behind_list(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
+    let (_, length) = Quote::at(text, name.end).filter(|_| quoted)?;
+    text[name.end + length..].strip_prefix(b"]")?;
+    let before = &text[name.start.saturating_sub(ATTRIBUTE_REACH / 2)..name.start];
+    let open = memchr::memrchr(b'[', before)?;
+    let label = before[..open].trim_ascii_end().strip_suffix(b":")?;
+    let label = &label[..label.iter().rposition(u8::is_ascii_alphabetic)? + 1];
+    let is_path = [&b"path"[..], b"Path", b"key", b"keys", b"loc"].iter().any(|word| label.ends_with(word));
+    let rest = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
+    let rest = &rest[..memchr::memchr(b'}', rest).unwrap_or(rest.len())];
+    let found = [&b"to"[..], b"new", b"value", b"after", b"rhs", b"newValue"].into_iter().find_map(|word| {
+        memchr::memmem::find_iter(rest, word).find_map(|at| {
+            let before = rest[..at].last().is_some_and(|b| matches!(b, b'"' | b'\''));
+            let (_, quote) = Quote::at(rest, at + word.len()).filter(|_| before)?;
+            let sign = skip_blank(rest, at + word.len() + quote);
+            (rest.get(sign) == Some(&b':')).then(|| skip_blank(rest, sign + 1))
+        })
+    });
+    let at = name.end + found.filter(|_| is_path)?;
+    let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+    Some(Place { key: name.start, at, how, key_quote: Some(KeyQuote::Other), whole_line: false })
+}
+
 /// `<item name="key" type="string">x</item>`: behind the rest of the tag.
 fn in_tag(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
     let rest = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
@@ -189,10 +219,16 @@ fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Plac
     let before = &text[from..name.start];
     let open =
         before.iter().rposition(|b| matches!(b, b'{' | b'<' | b'\n' | b'>' | b'}')).map_or(0, |at| at + 1);
-    let at = open + memchr::memmem::rfind(&before[open..].to_ascii_lowercase(), b"value")?;
+    let lower = before[open..].to_ascii_lowercase();
+    // `<Variable Default="x" Name="key"/>`
+    let is_tag = open > 0 && before[open - 1] == b'<';
+    let (at, length) = memchr::memmem::rfind(&lower, b"value").map(|at| (open + at, 5)).or_else(|| {
+        let at = memchr::memmem::rfind(&lower, b" default=").filter(|_| is_tag)?;
+        Some((open + at + 1, 7))
+    })?;
     // `SET option_value='x' WHERE option_name='key'`
     let is_word = at > 0 && matches!(before[at - 1], b' ' | b'"' | b'\'' | b'{' | b',' | b'_');
-    let mut behind = from + at + 5;
+    let mut behind = from + at + length;
     behind += Quote::at(text, behind).map_or(0, |(_, length)| length);
     behind = skip_blank(text, behind);
     let is_assigned = matches!(text.get(behind), Some(b'=' | b':'));
@@ -239,6 +275,12 @@ mod tests {
             ("tool set --key kk --value=v1", Some("v1")),
             ("UPDATE t SET option_value='v1' WHERE option_name='kk'", Some("v1")),
             ("UPDATE t SET value='v1' WHERE path='a/b/kk'", Some("v1")),
+            ("<option name=\"kk\"><![CDATA[v1]]></option>", Some("v1]]>")),
+            ("{\"id\":7,\"title\":\"kk\",\"content\":\"v1\"}", Some("v1")),
+            ("{\"path\":[\"shop\",\"kk\"],\"from\":\"\",\"to\":\"v1\"}", Some("v1")),
+            ("{'path': ['kk'], 'old': 'x', 'new': 'v1'}", Some("v1")),
+            ("{\"tags\":[\"shop\",\"kk\"],\"to\":\"v1\"}", None),
+            ("{\"path\":[\"kk\",\"x\"],\"to\":\"v1\"}", None),
             // Nothing that names, and nothing that holds.
             ("{\"user\":\"kk\",\"value\":\"v1\"}", None),
             ("{\"path\":\"/data/kk\",\"value\":\"v1\"}", None),
@@ -247,6 +289,18 @@ mod tests {
             ("tool --file kk --value v1", None),
             ("tool --key kk\n --value v1", None),
             ("kk", None),
+        ] {
+            assert_eq!(of(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_in_front_of_their_names_are_found() {
+        for (text, value) in [
+            ("<Variable Default=\"v1\" Name=\"kk\" />", Some("v1")),
+            ("<Variable Value=\"v1\" Name=\"kk\" />", Some("v1")),
+            ("{\"default\":\"v1\",\"name\":\"kk\"}", None),
+            ("<a Default=\"v1\"/><b Name=\"kk\"/>", None),
         ] {
             assert_eq!(of(text), value, "{text}");
         }

@@ -37,6 +37,7 @@ pub(crate) fn beside(text: &[u8], name: &Range<usize>) -> Option<Value> {
         .or_else(|| behind_gap(text, name))
         .or_else(|| behind_separator(text, name, b'\t'))
         .or_else(|| behind_separator(text, name, b'|'))
+        .or_else(|| in_box(text, name))
         .or_else(|| in_next_element(text, name))
         .filter(|value| value.range.len() <= VALUE_MAX)
 }
@@ -236,6 +237,23 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
         open: false,
         wrap: None,
     })
+}
+
+/// `│ key │ value │`, with the lines that Unicode has for boxes.
+fn in_box(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    const LINES: [&[u8]; 4] = [b"\xe2\x94\x82", b"\xe2\x94\x83", b"\xe2\x95\x91", b"\xc2\xa6"];
+    let blanks = |at: usize| text[at..].iter().take(64).take_while(|b| **b == b' ').count();
+    let line = name.end + blanks(name.end);
+    let line = LINES.iter().find_map(|sign| text[line..].starts_with(sign).then_some(line + sign.len()))?;
+    let before = text[..path_start(text, name.start)].trim_ascii_end();
+    let begins = LINES.iter().any(|sign| before.ends_with(sign));
+    let start = line + blanks(line);
+    let rest = &text[start..text.len().min(start + VALUE_MAX)];
+    let rest = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+    let end = LINES.iter().filter_map(|sign| memchr::memmem::find(rest, sign)).min()?;
+    let value = rest[..end].trim_ascii_end();
+    let is_one = begins && !value.is_empty() && !value.contains(&b' ');
+    is_one.then_some(Value { range: start..start + value.len(), quoted: true, open: false, wrap: None })
 }
 
 /// `<name>key</name> <value>x</value>`: elements that say themselves what they hold.

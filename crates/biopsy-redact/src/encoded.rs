@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::grouped;
 use crate::hexdump;
 use crate::unpack::{as_text, bits, digit, may_be_base64, unpack};
 
@@ -50,7 +51,7 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Run> {
     for_each_stretch(text, RUN_MIN, is_base64, |stretch| {
         let stretch = without_escape(text, stretch);
         if wrapped.last().is_none_or(|last| !is_joint(text, last.end..stretch.start)) {
-            found.extend(joined(text, &mut wrapped));
+            found_joined(text, &mut wrapped, &mut found);
             wrapped.clear();
         }
         wrapped.push(stretch.clone());
@@ -62,12 +63,22 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Run> {
             at = end;
         }
     });
-    found.extend(joined(text, &mut wrapped));
+    found_joined(text, &mut wrapped, &mut found);
     for_each_stretch(text, LIST_BYTES_MIN, is_of_list, |stretch| lists(text, stretch, &mut found));
     codes(text, &mut found);
+    grouped::letters(text, &mut found);
+    grouped::dotted(text, &mut found);
     let dumps = hexdump::dumps(text).into_iter();
     found.extend(dumps.map(|dump| Run { pieces: dump.lines, of: dump.of, text: dump.text }));
     found
+}
+
+/// A run of several lines takes the place of those that are a line of it: half of a value is none.
+fn found_joined(text: &[u8], stretches: &mut Vec<Range<usize>>, found: &mut Vec<Run>) {
+    if let Some(run) = joined(text, stretches) {
+        found.retain(|one| !grouped::is_part(one, &run));
+        found.push(run);
+    }
 }
 
 /// The text of a run, or of what stands in it behind a sign that base64 has, too.
@@ -155,7 +166,8 @@ fn joined(text: &[u8], stretches: &mut Vec<Range<usize>>) -> Option<Run> {
 
 /// Lists of bytes in a stretch that holds nothing but what they are written with.
 fn lists(text: &[u8], stretch: Range<usize>, found: &mut Vec<Run>) {
-    if !may_hold_list(text, &stretch) {
+    let may_hold_groups = grouped::may_hold_groups(&text[stretch.clone()]);
+    if !may_hold_groups && !may_hold_list(text, &stretch) {
         return;
     }
     let word_end = |from: usize| from + text[from..stretch.end].iter().take_while(|b| is_base64(**b)).count();
@@ -168,6 +180,15 @@ fn lists(text: &[u8], stretch: Range<usize>, found: &mut Vec<Run>) {
             continue;
         }
         let end = word_end(at);
+        if may_hold_groups && let Some((list_end, of_groups)) = grouped::groups(text, at) {
+            found.push(Run {
+                pieces: std::iter::once(at..list_end).collect(),
+                of: Vec::new(),
+                text: of_groups,
+            });
+            at = list_end;
+            continue;
+        }
         // Pairs of digits may be of hex or of ten: what is a text is right.
         let of_hex = pairs(text, at);
         let of_ten = text[at].is_ascii_digit().then(|| list(text, at)).flatten();

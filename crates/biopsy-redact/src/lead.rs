@@ -60,6 +60,12 @@ fn behind(text: &[u8], at: usize) -> Option<usize> {
     let length = match rest {
         [b'<', b'%', b'=' | b'-', ..] => 3,
         [b'<', b'<', ..] => 2,
+        // `!!str "x"`, `!string 'x'`, `!<tag:yaml.org,2002:str> "x"`
+        [b'!', tag @ ..] => {
+            let length =
+                tag.iter().take_while(|b| b.is_ascii_alphanumeric() || b"!:<>.,_-".contains(b)).count();
+            (length > 0 && tag.get(length) == Some(&b' ')).then_some(length + 2)?
+        }
         [b'&' | b'*' | b'@' | b'#', b'"' | b'\'' | b'\\', ..] => 1,
         // `[]byte("x")`
         [b'[', b']', inside @ ..] => {
@@ -115,11 +121,13 @@ mod tests {
             "<%= ",
             "<<",
             "(const char *) 0x55d0 ",
+            "!!str ",
+            "!<tag:yaml.org,2002:str> ",
         ] {
             let text = format!("{lead}\"x\"");
             assert_eq!(quote_behind(text.as_bytes(), 0), lead.len(), "{text}");
         }
-        for other in ["x \"y\"", "(a, b) \"x\"", "0x12", "string", "(", "get(\"x\")"] {
+        for other in ["x \"y\"", "(a, b) \"x\"", "0x12", "string", "(", "get(\"x\")", "!x\"y\"", "! \"y\""] {
             assert_eq!(quote_behind(other.as_bytes(), 0), 0, "{other}");
         }
         assert_eq!(quote_below(b"\n  string(3) \"x\"", 0), Some(13));

@@ -44,6 +44,7 @@ mod escapes;
 mod examples;
 mod forms;
 mod fuzz;
+mod grouped;
 mod harmless;
 mod hexdump;
 mod in_place;

@@ -60,6 +60,11 @@ fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         at += 1;
         // `["key"]` closes its quote first, `user[key]` has none.
     }
+    // `key[$e]=x` of KDE
+    if text[at..].starts_with(b"[$") {
+        let flags = text[at + 2..].iter().take(3).take_while(|b| b.is_ascii_lowercase()).count();
+        at += if flags > 0 && text.get(at + 2 + flags) == Some(&b']') { flags + 3 } else { 0 };
+    }
     let behind = behind_dots(text, at, behind_accessors(text, skip_blank(text, at)));
     if text.get(behind) == Some(&b':')
         && let Some(place) = answered::below_heading(text, &name)
@@ -234,11 +239,11 @@ fn behind_accessors(text: &[u8], at: usize) -> usize {
     memchr::memmem::find(rest, b"} = ").map_or(at, |close| at + close + 2)
 }
 
-/// `key .......... : x`: dots lead to the sign.
+/// `key .......... : x`, `key.....: x`: dots lead to the sign.
 fn behind_dots(text: &[u8], at: usize, behind: usize) -> usize {
     let dots = text[behind..].iter().take(96).take_while(|b| **b == b'.').count();
     let sign = skip_blank(text, behind + dots);
-    let is_leader = dots >= 3 && behind > at && matches!(text.get(sign), Some(b':' | b'='));
+    let is_leader = dots >= 3 && (behind > at || dots >= 4) && matches!(text.get(sign), Some(b':' | b'='));
     if is_leader { sign } else { behind }
 }
 
@@ -396,6 +401,8 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     let word = [b"is ".as_slice(), b"was ", b"of "].into_iter().find(|word| rest.starts_with(word));
     let value = match word {
         Some(word) => behind + word.len(),
+        // `set shop.key to "x"`
+        None if rest.starts_with(b"to ") && is_set(text, key) => behind + 3,
         None if rest.starts_with(b"for ") => {
             let reach = &rest[..rest.len().min(100)];
             let end = reach.iter().position(|b| matches!(b, b'\n' | b'\r' | b'"' | 0)).unwrap_or(reach.len());
@@ -408,6 +415,14 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     let next = text.get(value + length)?;
     let plain = matches!(quote, Quote::Escaped { .. }) && !next.is_ascii_whitespace();
     plain.then_some(Place { key, at: value, how: How::Beside, key_quote: None, whole_line: false })
+}
+
+/// Does `set` stand in front of the path that ends with the name?
+fn is_set(text: &[u8], key: usize) -> bool {
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || b":_.-/[]".contains(b);
+    let path = key - text[..key].iter().rev().take(96).take_while(is_path).count();
+    let before = &text[path.saturating_sub(8)..path];
+    [&b"set "[..], b"Set ", b"setting ", b"Setting "].iter().any(|word| before.ends_with(word))
 }
 
 /// Is the name, which has a quote behind it, all that stands in its quotes? `"https://x/choose-a-password" "x"` has two cells.

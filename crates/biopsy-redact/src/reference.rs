@@ -45,7 +45,13 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
     if is_of_template || is_tag || is_tag_of_store(value) || is_of_store(value) {
         return true;
     }
-    let wrapped: [(&[u8], &[u8]); 8] = [
+    // `[% name %]` of the Template Toolkit, up to its first blank.
+    if value == b"[%" || value.starts_with(b"[% ") {
+        return true;
+    }
+    let wrapped: [(&[u8], &[u8]); 10] = [
+        (b"<<", b">>"),
+        (b"%%", b"%%"),
         (b"${", b"}"),
         (b"$(", b")"),
         (b"#{", b"}"),

@@ -47,6 +47,7 @@ const SAYS: [&[u8]; 9] = [
 pub(crate) fn place(text: &[u8], name: &Range<usize>) -> Option<Place> {
     let at = in_sentence(text, name)
         .or_else(|| behind_reference(text, name))
+        .or_else(|| behind_path_of_store(text, name))
         .or_else(|| behind_type(text, name.end))
         .or_else(|| in_command(text, name))
         .or_else(|| below_path(text, name))
@@ -92,9 +93,25 @@ fn in_sentence(text: &[u8], name: &Range<usize>) -> Option<usize> {
     Some(start + usize::from(matches!(text.get(start), Some(b'[' | b'<'))))
 }
 
-/// `$(k)="v"`, `${k} = "v"`
+/// `set /shop/k v`, `put /shop/k v`: commands of ZooKeeper, etcd, Consul and their kin.
+fn behind_path_of_store(text: &[u8], name: &Range<usize>) -> Option<usize> {
+    const VERBS: [&[u8]; 5] = [b"set ", b"put ", b"create ", b"PUT ", b"SET "];
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || b"_.-/".contains(b);
+    let path = name.start - text[..name.start].iter().rev().take(96).take_while(is_path).count();
+    let before = &text[path.saturating_sub(8)..path];
+    let is_command =
+        text[path..name.start].ends_with(b"/") && VERBS.iter().any(|verb| before.ends_with(verb));
+    let rest = text.get(name.end..text.len().min(name.end + REACH))?.strip_prefix(b" ")?;
+    let word = &rest[..rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len())];
+    let is_value = plausible::is_of_a_cell(word) || plausible::is_no_word(word) || plausible::is_uuid(word);
+    (is_command && is_value).then_some(name.end + 1)
+}
+
+/// `$(k)="v"`, `${k} = "v"`, `Substituting ${shop.k} with v`
 fn behind_reference(text: &[u8], name: &Range<usize>) -> Option<usize> {
-    let before = &text[..name.start];
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || b"_.-".contains(b);
+    let path = name.start - text[..name.start].iter().rev().take(64).take_while(is_path).count();
+    let before = if text[..path].ends_with(b"${") { &text[..path] } else { &text[..name.start] };
     let close = if before.ends_with(b"$(") {
         b')'
     } else if before.ends_with(b"${") {
@@ -103,6 +120,13 @@ fn behind_reference(text: &[u8], name: &Range<usize>) -> Option<usize> {
         return None;
     };
     (text.get(name.end) == Some(&close)).then_some(())?;
+    if let Some(said) = text[name.end + 1..].strip_prefix(b" with ") {
+        let word = &said
+            [..said.iter().take(REACH).position(u8::is_ascii_whitespace).unwrap_or(said.len().min(REACH))];
+        let is_value =
+            plausible::is_of_a_cell(word) || plausible::is_no_word(word) || plausible::is_uuid(word);
+        return is_value.then_some(name.end + 1 + 6);
+    }
     let sign = skip_blank(text, name.end + 1);
     (text.get(sign) == Some(&b'=')).then_some(())?;
     let at = skip_blank(text, sign + 1);

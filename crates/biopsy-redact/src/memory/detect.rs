@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::apart::Units;
 use super::private_key;
 use super::window::{BACKWARD, Encoding, FORWARD, Windows};
 use crate::RedactError;
@@ -144,6 +145,19 @@ impl Detector {
                 {
                     return;
                 }
+                if let Some(units) = Units::new(windows.all(), encoding)
+                    && let Some(end) = units.end_of_name(at, length)
+                {
+                    if let Some(value) = units.value_behind(end)
+                        && let Some((name, word)) = units.name(at, end)
+                        && rule.names_a_secret(&name, word..word + length, lists)
+                        && rule.accepts_value(&units.characters(&value), lists)
+                        && value.len() / stride >= self.min_length
+                    {
+                        found(value);
+                    }
+                    return;
+                }
                 if encoding == Encoding::Bytes && !may_have_value(windows.raw(at + length, 160)) {
                     return;
                 }
@@ -248,12 +262,20 @@ fn belongs_to_code(text: &[u8], value: &Range<usize>) -> bool {
     open_element || ROOTS.iter().any(|root| value.starts_with(root))
 }
 
+/// How far below a name at the end of its line `value:` stands, in characters.
+const VALUE_BELOW: usize = 64;
+
 /// A quick look at what stands behind a key word: most of them are words in a sentence, or names of members, and
 /// nothing that a value can hang on follows. Says yes to everything that [`KeyRule`] may say yes to.
 fn may_have_value(behind: &[u8]) -> bool {
     let name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$');
     let length = behind.iter().take(72).take_while(|byte| name(byte)).count();
     let Some(next) = behind.get(length) else { return false };
+    // `- name: key` with `value: x` below.
+    if matches!(next, b'\n' | b'\r') {
+        let below = &behind[length..behind.len().min(length + VALUE_BELOW)];
+        return memchr::memmem::find(below, b"alue").is_some();
+    }
     matches!(
         next,
         b'=' | b':' | b'%' | b'&' | b'"' | b'\'' | b'`' | b'\\' | b'>' | b'<' | b']' | b' ' | b'\t' | 0x1b

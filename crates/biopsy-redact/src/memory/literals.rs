@@ -15,7 +15,7 @@ const VALUES_MAX: usize = 8192;
 /// Longest byte string that is searched for; longer values are searched for in pieces.
 const PIECE: usize = 2048;
 /// Byte strings beyond which the rarer forms of values are not searched for: each costs speed.
-const PATTERNS_MANY: usize = 32;
+const PATTERNS_MANY: usize = 64;
 
 /// Secret values to be searched for. Wiped when dropped.
 #[derive(Default)]

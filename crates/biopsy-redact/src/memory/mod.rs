@@ -24,6 +24,7 @@
 //! assert_eq!(memory, b"\x00\x7f\x01Server=db1;User Id=app;Password=*******;\x00\x10");
 //! ```
 
+mod apart;
 mod detect;
 mod filter;
 mod finder;
@@ -60,7 +61,7 @@ pub const OVERLAP: usize = FORWARD + BACKWARD;
 
 /// Byte strings of literals that are searched for together with the anchors of rules; more get a pass of their own, by
 /// [`LiteralFinder`].
-const VALUES_FEW: usize = 24;
+const VALUES_FEW: usize = 64;
 
 /// What stands where a secret was.
 const MASK: u8 = b'*';

@@ -63,6 +63,11 @@ impl<'t> Windows<'t> {
         self.folded
     }
 
+    /// All bytes as they are.
+    pub(super) fn all(&self) -> &'t [u8] {
+        self.bytes
+    }
+
     /// The bytes as they are, from `at` on.
     pub(super) fn raw(&self, at: usize, length: usize) -> &'t [u8] {
         let at = at.min(self.bytes.len());

@@ -1,0 +1,188 @@
+//! A name and its value as two strings of their own: `password\0x1\0`, or with the length of each in front of it, as strings of .NET,
+//! Java, Pascal, BSON, protobuf and many protocols have.
+//!
+//! Tables of strings in programs have such neighbours, too: symbols, columns, options. So the value must look like one more than
+//! behind a sign.
+
+use std::ops::Range;
+
+use super::window::Encoding;
+use crate::plausible;
+use crate::scrambled::is_no_name;
+
+/// Most bytes between the two: an end, what fills up to the next multiple of eight, the header of an object, a length.
+const GAP_MAX: usize = 40;
+/// Most zeros that end a string and fill up behind it.
+const ZEROS_MAX: usize = 8;
+/// Most bytes between the two if the length is one byte.
+const SHORT_GAP_MAX: usize = 3;
+/// Longest value, in characters.
+const VALUE_MAX: usize = 4096;
+/// Longest name, and what may stand around it, in characters.
+const NAME_MAX: usize = 64;
+
+/// Characters of a name.
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$' | b':')
+}
+
+/// Memory, read in units.
+#[derive(Clone, Copy)]
+pub(super) struct Units<'t> {
+    bytes: &'t [u8],
+    encoding: Encoding,
+}
+
+impl<'t> Units<'t> {
+    /// `bytes` as characters of this encoding; none for UTF-16 with its high byte first, which no heap has.
+    pub(super) fn new(bytes: &'t [u8], encoding: Encoding) -> Option<Self> {
+        (encoding != Encoding::Big).then_some(Self { bytes, encoding })
+    }
+
+    fn stride(self) -> usize {
+        if self.encoding == Encoding::Bytes { 1 } else { 2 }
+    }
+
+    /// The character at this place, if it is one of ASCII.
+    fn at(self, place: usize) -> Option<u8> {
+        let byte = *self.bytes.get(place)?;
+        let is_whole = self.encoding == Encoding::Bytes || self.bytes.get(place + 1) == Some(&0);
+        (is_whole && byte.is_ascii()).then_some(byte)
+    }
+
+    /// How many characters in a row, from `start` on, are as asked.
+    fn count(self, start: usize, most: usize, is: impl Fn(u8) -> bool) -> usize {
+        (0..most).take_while(|index| self.at(start + index * self.stride()).is_some_and(&is)).count()
+    }
+
+    /// Those of a stretch.
+    pub(super) fn characters(self, range: &Range<usize>) -> Vec<u8> {
+        range.clone().step_by(self.stride()).filter_map(|place| self.at(place)).collect()
+    }
+
+    /// Where the name around a word ends that begins at `word` and has `length` characters, if it ends its string.
+    pub(super) fn end_of_name(self, word: usize, length: usize) -> Option<usize> {
+        let behind = word + length * self.stride();
+        let end = behind + self.count(behind, NAME_MAX, is_of_name) * self.stride();
+        // In front of another string stands an end, or its length.
+        let is_end = match self.encoding {
+            Encoding::Bytes => {
+                self.bytes.get(end).is_some_and(|b| *b < b' ' && !matches!(b, b'\n' | b'\r' | b'\t'))
+            }
+            Encoding::Little | Encoding::Big => self.bytes.get(end..end + 2) == Some(&[0, 0]),
+        };
+        is_end.then_some(end)
+    }
+
+    /// The name that ends at `end`, if it begins its string, and where the word in it begins.
+    pub(super) fn name(self, word: usize, end: usize) -> Option<(Vec<u8>, usize)> {
+        let stride = self.stride();
+        let mut start = word;
+        while let Some(before) = start.checked_sub(stride)
+            && end - before <= 2 * NAME_MAX * stride
+            && self.at(before).is_some_and(is_of_name)
+        {
+            start = before;
+        }
+        let is_first =
+            start.checked_sub(stride).is_none_or(|before| !self.at(before).is_some_and(|b| b >= b' '));
+        // `--password`, `Database:Password`: the name is what is behind.
+        let mut name = self.characters(&(start..end));
+        let skip =
+            name[..(word - start) / stride].iter().rposition(|b| *b == b':').map_or(0, |colon| colon + 1);
+        let skip = skip + name[skip..].iter().take(2).take_while(|b| **b == b'-').count();
+        let index = ((word - start) / stride).checked_sub(skip)?;
+        name.drain(..skip);
+        is_first.then_some((name, index))
+    }
+
+    /// The value in the next string, behind a name that ends at `end`.
+    pub(super) fn value_behind(self, end: usize) -> Option<Range<usize>> {
+        let stride = self.stride();
+        let ends = |place: usize, count: usize| {
+            let behind = place + count * stride;
+            self.bytes.get(behind..behind + stride).is_none_or(|unit| unit.iter().all(|b| *b == 0))
+        };
+        let length = |place: usize| self.count(place, VALUE_MAX, |b| b >= b' ' && b != 0x7f);
+        let zeros = self.bytes[end..].iter().take(ZEROS_MAX + 1).take_while(|b| **b == 0).count();
+        let zeros = zeros - zeros % stride;
+        if (1..=ZEROS_MAX).contains(&zeros) {
+            let place = end + zeros;
+            let count = length(place);
+            if count > 0 && ends(place, count) && self.is_value(place, count, false) {
+                return Some(place..place + count * stride);
+            }
+        }
+        (end + stride..=end + GAP_MAX).step_by(stride).find_map(|place| {
+            if !self.at(place).is_some_and(|b| b.is_ascii_graphic()) || self.is_text_before(end, place) {
+                return None;
+            }
+            let count = length(place);
+            let is_counted = self.is_counted(end, place, count)
+                || ends(place, count) && self.is_counted(end, place, count + 1);
+            (is_counted && self.is_value(place, count, true)).then(|| place..place + count * stride)
+        })
+    }
+
+    /// Did the text begin in front of `place`?
+    fn is_text_before(self, end: usize, place: usize) -> bool {
+        place > end + 4 && self.bytes[place - 4..place].iter().all(|b| b.is_ascii_graphic())
+    }
+
+    /// Does the length stand in front: in four bytes or eight, in two (high byte first), in one, or seven bits in each?
+    fn is_counted(self, end: usize, place: usize, count: usize) -> bool {
+        let before =
+            |length: usize| self.bytes.get(place.checked_sub(length).filter(|at| *at >= end)?..place);
+        let is = |found: u32| {
+            found as usize == count || self.encoding != Encoding::Bytes && found as usize == 2 * count
+        };
+        let four = |at: &[u8]| {
+            at.try_into().is_ok_and(|at| is(u32::from_le_bytes(at)) || is(u32::from_be_bytes(at)))
+        };
+        let eight = |at: &[u8]| at[4..] == [0; 4] && four(&at[..4]);
+        let two = |at: &[u8]| at.try_into().is_ok_and(|at| usize::from(u16::from_be_bytes(at)) == count);
+        let seven = |at: &[u8]| {
+            at[0] >= 0x80 && at[1] < 0x80 && usize::from(at[0] & 0x7f) | usize::from(at[1]) << 7 == count
+        };
+        let is_near = place - end <= SHORT_GAP_MAX && self.encoding == Encoding::Bytes;
+        before(4).is_some_and(four)
+            || before(8).is_some_and(eight)
+            || is_near && before(2).is_some_and(|at| two(at) || seven(at))
+            || is_near && before(1).is_some_and(|at| usize::from(at[0]) == count)
+    }
+
+    /// May it be a secret? What is `counted` is no symbol of a program.
+    fn is_value(self, place: usize, count: usize, counted: bool) -> bool {
+        let value = self.characters(&(place..place + count * self.stride()));
+        value.len() >= 6
+            && (looks_chosen(&value) || counted && value.len() >= 8 && value.iter().all(u8::is_ascii_digit))
+    }
+}
+
+/// Is it what somebody chose or a program drew, and no name that programs are made of: `OPENSSL_1_1_0`, `utf8mb4_general_ci`, `%s:%d`,
+/// `_ZN4core3fmt`, `user2Name`?
+fn looks_chosen(value: &[u8]) -> bool {
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    let is_mangled = [&b"_Z"[..], b"_R", b"$s", b".L", b"__"].iter().any(|start| value.starts_with(start));
+    let is_format =
+        value.windows(2).any(|pair| pair[0] == b'%' && b"sdluxfpc.0123456789-".contains(&pair[1]));
+    if is_mangled
+        || is_format
+        || has(|b| b"()<>{}\\\"'`|;".contains(b)) && !plausible::is_random_with_brackets(value)
+    {
+        return false;
+    }
+    if plausible::is_no_word(value) || plausible::is_uuid(value) || value.len() >= 12 && is_no_name(value) {
+        return true;
+    }
+    let (upper, lower) = (has(u8::is_ascii_uppercase), has(u8::is_ascii_lowercase));
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    let has_sign = has(|b| b"!@#$^&*+~?".contains(b));
+    // `Summer_2092`, `Karina3463`, `winter!77`: a word, and a number at its end.
+    let is_word_and_number = digits >= 3 && (upper && lower || has_sign) && !value.contains(&b' ');
+    plausible::is_of_a_cell(value)
+        && (is_word_and_number || has_sign && digits >= 1 && !value.contains(&b' '))
+}
+
+#[cfg(test)]
+mod tests;
