@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::grouped;
 use crate::hexdump;
+use crate::run::Run;
 use crate::unpack::{as_text, bits, digit, may_be_base64, unpack};
 
 /// Shortest run of base64 or hex that is unpacked: shorter ones hold no key with a value.
@@ -22,27 +23,6 @@ const PAIRS_MIN: usize = 10;
 const LIST_BYTES_MIN: usize = 2 * LIST_MIN - 1;
 /// Longest stretch between two lines of one run, or between two numbers of a list, in bytes.
 const JOINT_MAX: usize = 32;
-
-/// A stretch that is a text in another form.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Run {
-    /// Where it stands: one piece, or one in each line.
-    pub(crate) pieces: Vec<Range<usize>>,
-    /// Which part of the text each piece has; empty: they are one.
-    pub(crate) of: Vec<Range<usize>>,
-    /// The text.
-    pub(crate) text: Vec<u8>,
-}
-
-impl Run {
-    /// What is masked for a value at this place of the text.
-    pub(crate) fn pieces_of(&self, value: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let holds = |index: usize| {
-            self.of.get(index).is_none_or(|part| part.start < value.end && value.start < part.end)
-        };
-        self.pieces.iter().enumerate().filter(move |(index, _)| holds(*index)).map(|(_, piece)| piece.clone())
-    }
-}
 
 /// Texts in base64, in hex, and as lists of bytes.
 pub(crate) fn runs(text: &[u8]) -> Vec<Run> {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::encoded::Run;
+use crate::run::Run;
 use crate::unpack::{as_text, digit};
 
 /// Fewest bytes of each.

@@ -77,6 +77,7 @@ mod reference;
 mod reported;
 mod rows;
 mod rules;
+mod run;
 mod run_shapes;
 mod scan;
 mod scrambled;
