@@ -205,7 +205,9 @@ fn a_place_that_nobody_named_is_beside_what_is_read() {
     fs::write(at("app.log"), "x").unwrap();
     fs::write(at(".env"), "x").unwrap();
     fs::create_dir(at("logs.d")).unwrap();
-    for (from, to) in [("app.log", "app.redacted.log"), (".env", ".env.redacted"), ("logs.d", "logs.d.redacted")] {
+    for (from, to) in
+        [("app.log", "app.redacted.log"), (".env", ".env.redacted"), ("logs.d", "logs.d.redacted")]
+    {
         assert_eq!(beside(&at(from)), at(to), "{from}");
     }
 }

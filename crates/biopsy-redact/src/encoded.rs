@@ -160,12 +160,9 @@ fn lists(text: &[u8], stretch: Range<usize>, found: &mut Vec<Run>) {
             continue;
         }
         let end = word_end(at);
-        if may_hold_groups && let Some((list_end, of_groups)) = grouped::groups(text, at) {
-            found.push(Run {
-                pieces: std::iter::once(at..list_end).collect(),
-                of: Vec::new(),
-                text: of_groups,
-            });
+        if may_hold_groups && let Some((list_end, texts)) = grouped::groups(text, at) {
+            let one = |text| Run { pieces: std::iter::once(at..list_end).collect(), of: Vec::new(), text };
+            found.extend(texts.into_iter().map(one));
             at = list_end;
             continue;
         }

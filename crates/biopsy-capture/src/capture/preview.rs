@@ -6,11 +6,11 @@ use biopsy_record::context;
 use biopsy_record::logs::LogWatch;
 use biopsy_record::preview::Preview;
 
-use crate::words::pause_text;
 use crate::failure::Failure;
 use crate::recording::masking_for;
 use crate::stacks::{LookOptions, forecast};
 use crate::target;
+use crate::words::pause_text;
 
 use super::plan::{CapturePlan, StacksWish, UNASKED_PAUSE, Whom};
 use super::record::log_config;

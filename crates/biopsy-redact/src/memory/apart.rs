@@ -60,18 +60,21 @@ impl<'t> Units<'t> {
         range.clone().step_by(self.stride()).filter_map(|place| self.at(place)).collect()
     }
 
-    /// Where the name around a word ends that begins at `word` and has `length` characters, if it ends its string.
-    pub(super) fn end_of_name(self, word: usize, length: usize) -> Option<usize> {
+    /// Where the name around a word may end that begins at `word` and has `length` characters, if it ends its string: what looks like its last
+    /// character may be the length of the next one.
+    pub(super) fn ends_of_name(self, word: usize, length: usize) -> impl Iterator<Item = usize> {
         let behind = word + length * self.stride();
         let end = behind + self.count(behind, NAME_MAX, is_of_name) * self.stride();
         // In front of another string stands an end, or its length.
         let is_end = match self.encoding {
             Encoding::Bytes => {
-                self.bytes.get(end).is_some_and(|b| *b < b' ' && !matches!(b, b'\n' | b'\r' | b'\t'))
+                self.bytes.get(end).is_some_and(|b| *b < b' ' && !matches!(b, b'\n' | b'\r' | b'\t' | 0x1b))
             }
             Encoding::Little | Encoding::Big => self.bytes.get(end..end + 2) == Some(&[0, 0]),
         };
-        is_end.then_some(end)
+        let is_length =
+            self.encoding == Encoding::Bytes && end > behind && self.bytes[end..].starts_with(&[0; 3]);
+        [is_end.then_some(end), (is_end && is_length).then(|| end - 1)].into_iter().flatten()
     }
 
     /// The name that ends at `end`, if it begins its string, and where the word in it begins.
@@ -109,7 +112,9 @@ impl<'t> Units<'t> {
         if (1..=ZEROS_MAX).contains(&zeros) {
             let place = end + zeros;
             let count = length(place);
-            if count > 0 && ends(place, count) && self.is_value(place, count, false) {
+            // What looks like its first character may be its length.
+            let has_length = count > 1 && stride == 1 && self.is_counted(end, place + 1, count - 1);
+            if count > 0 && !has_length && ends(place, count) && self.is_value(place, count, false) {
                 return Some(place..place + count * stride);
             }
         }
@@ -155,8 +160,16 @@ impl<'t> Units<'t> {
     fn is_value(self, place: usize, count: usize, counted: bool) -> bool {
         let value = self.characters(&(place..place + count * self.stride()));
         value.len() >= 6
+            && !holds_more(&value)
             && (looks_chosen(&value) || counted && value.len() >= 8 && value.iter().all(u8::is_ascii_digit))
     }
+}
+
+/// An address, or a name with its value: what is secret of it is for the rules of such texts, and the rest stays.
+fn holds_more(value: &[u8]) -> bool {
+    let name = value.iter().take_while(|byte| is_of_name(**byte)).count();
+    let is_pair = value[name..].starts_with(b"=") && value[name + 1..].iter().any(|byte| *byte != b'=');
+    name > 0 && is_pair || memchr::memmem::find(value, b"://").is_some()
 }
 
 /// Is it what somebody chose or a program drew, and no name that programs are made of: `OPENSSL_1_1_0`, `utf8mb4_general_ci`, `%s:%d`,
@@ -178,10 +191,12 @@ fn looks_chosen(value: &[u8]) -> bool {
     let (upper, lower) = (has(u8::is_ascii_uppercase), has(u8::is_ascii_lowercase));
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
     let has_sign = has(|b| b"!@#$^&*+~?".contains(b));
+    // `EVP_sha512_256`
+    let is_symbol = value.iter().filter(|b| **b == b'_').count() > 1 && !has_sign;
     // `Summer_2092`, `Karina3463`, `winter!77`: a word, and a number at its end.
     let is_word_and_number = digits >= 3 && (upper && lower || has_sign) && !value.contains(&b' ');
     plausible::is_of_a_cell(value)
-        && (is_word_and_number || has_sign && digits >= 1 && !value.contains(&b' '))
+        && (is_word_and_number && !is_symbol || has_sign && digits >= 1 && !value.contains(&b' '))
 }
 
 #[cfg(test)]

@@ -145,18 +145,20 @@ impl Detector {
                 {
                     return;
                 }
-                if let Some(units) = Units::new(windows.all(), encoding)
-                    && let Some(end) = units.end_of_name(at, length)
-                {
-                    if let Some(value) = units.value_behind(end)
-                        && let Some((name, word)) = units.name(at, end)
-                        && rule.names_a_secret(&name, word..word + length, lists)
-                        && rule.accepts_value(&units.characters(&value), lists)
-                        && value.len() / stride >= self.min_length
-                    {
-                        found(value);
+                if let Some(units) = Units::new(windows.all(), encoding) {
+                    let mut ends = units.ends_of_name(at, length).peekable();
+                    if ends.peek().is_some() {
+                        let value = ends.find_map(|end| {
+                            let value = units.value_behind(end)?;
+                            let (name, word) = units.name(at, end)?;
+                            let is_secret = rule.names_a_secret(&name, word..word + length, lists)
+                                && rule.accepts_value(&units.characters(&value), lists)
+                                && value.len() / stride >= self.min_length;
+                            is_secret.then_some(value)
+                        });
+                        value.into_iter().for_each(found);
+                        return;
                     }
-                    return;
                 }
                 if encoding == Encoding::Bytes && !may_have_value(windows.raw(at + length, 160)) {
                     return;
