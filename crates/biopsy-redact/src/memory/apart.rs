@@ -88,7 +88,7 @@ impl<'t> Units<'t> {
             start = before;
         }
         let is_first =
-            start.checked_sub(stride).is_none_or(|before| !self.at(before).is_some_and(|b| b >= b' '));
+            start.checked_sub(stride).is_none_or(|before| self.at(before).is_none_or(|b| b < b' '));
         // `--password`, `Database:Password`: the name is what is behind.
         let mut name = self.characters(&(start..end));
         let skip =
@@ -96,7 +96,7 @@ impl<'t> Units<'t> {
         let skip = skip + name[skip..].iter().take(2).take_while(|b| **b == b'-').count();
         let index = ((word - start) / stride).checked_sub(skip)?;
         name.drain(..skip);
-        is_first.then_some((name, index))
+        (is_first && !is_mangled(&name)).then_some((name, index))
     }
 
     /// The value in the next string, behind a name that ends at `end`.
@@ -153,7 +153,10 @@ impl<'t> Units<'t> {
         before(4).is_some_and(four)
             || before(8).is_some_and(eight)
             || is_near && before(2).is_some_and(|at| two(at) || seven(at))
-            || is_near && before(1).is_some_and(|at| usize::from(at[0]) == count)
+            // A letter is one, unless a tag stands in front of it.
+            || is_near
+                && before(1).is_some_and(|at| usize::from(at[0]) == count)
+                && (count < 32 || before(2).is_some_and(|at| (1..32).contains(&at[0])))
     }
 
     /// May it be a secret? What is `counted` is no symbol of a program.
@@ -161,8 +164,27 @@ impl<'t> Units<'t> {
         let value = self.characters(&(place..place + count * self.stride()));
         value.len() >= 6
             && !holds_more(&value)
-            && (looks_chosen(&value) || counted && value.len() >= 8 && value.iter().all(u8::is_ascii_digit))
+            && (looks_chosen(&value, counted)
+                || counted && value.len() >= 8 && value.iter().all(u8::is_ascii_digit))
     }
+}
+
+/// Is it a symbol of C++, Rust or Swift, whole or from its second byte on?
+fn is_mangled(text: &[u8]) -> bool {
+    let is_begun =
+        |text: &[u8]| [&b"_Z"[..], b"_R", b"$s", b".L", b"__"].iter().any(|start| text.starts_with(start));
+    // `ZN4llvm`, `ZTSN4llvm`, `ZL4name`
+    let is_cut = text.starts_with(b"Z") && text[1..].iter().take(5).any(u8::is_ascii_digit);
+    // `N4llvm8LoopPassE`: a number that is the length of the word behind it.
+    let start = text.iter().take(5).take_while(|b| b.is_ascii_uppercase() || **b == b't').count();
+    let digits = text[start..].iter().take(2).take_while(|b| b.is_ascii_digit()).count();
+    let length = text[start..start + digits].iter().fold(0, |sum, b| sum * 10 + usize::from(b - b'0'));
+    let word = text.get(start + digits..start + digits + length);
+    let is_counted = start > 0
+        && length >= 3
+        && word.is_some_and(|word| word.iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'));
+    let is_path = text.windows(2).any(|pair| pair == b"::");
+    is_begun(text) || is_cut || is_counted || is_path || text.windows(2).any(|pair| pair == b"$_")
 }
 
 /// An address, or a name with its value: what is secret of it is for the rules of such texts, and the rest stays.
@@ -173,30 +195,63 @@ fn holds_more(value: &[u8]) -> bool {
 }
 
 /// Is it what somebody chose or a program drew, and no name that programs are made of: `OPENSSL_1_1_0`, `utf8mb4_general_ci`, `%s:%d`,
-/// `_ZN4core3fmt`, `user2Name`?
-fn looks_chosen(value: &[u8]) -> bool {
+/// `_ZN4core3fmt`, `user2Name`? Symbols are no `counted` strings.
+fn looks_chosen(value: &[u8], counted: bool) -> bool {
     let has = |of: fn(&u8) -> bool| value.iter().any(of);
-    let is_mangled = [&b"_Z"[..], b"_R", b"$s", b".L", b"__"].iter().any(|start| value.starts_with(start));
     let is_format =
         value.windows(2).any(|pair| pair[0] == b'%' && b"sdluxfpc.0123456789-".contains(&pair[1]));
-    if is_mangled
+    if is_mangled(value)
         || is_format
         || has(|b| b"()<>{}\\\"'`|;".contains(b)) && !plausible::is_random_with_brackets(value)
     {
         return false;
     }
-    if plausible::is_no_word(value) || plausible::is_uuid(value) || value.len() >= 12 && is_no_name(value) {
-        return true;
-    }
-    let (upper, lower) = (has(u8::is_ascii_uppercase), has(u8::is_ascii_lowercase));
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
     let has_sign = has(|b| b"!@#$^&*+~?".contains(b));
+    let is_one_word = !value.contains(&b' ');
+    if plausible::is_uuid(value)
+        || is_word_and_number(value)
+        || has_sign && digits >= 1 && is_one_word && plausible::is_of_a_cell(value)
+    {
+        return true;
+    }
+    if !counted {
+        // Symbols are made of words; in what a program drew there are none.
+        let parts = value.split(|b| b"_.-:/".contains(b));
+        let is_whole = !has(|b| b"_.:/".contains(b));
+        let is_drawn = |part: &[u8]| (is_whole || part.len() >= 12) && is_random(part);
+        return is_one_word
+            && !value.starts_with(b"anon.")
+            && (is_whole && is_random(value) || parts.into_iter().any(is_drawn));
+    }
+    let (upper, lower) = (has(u8::is_ascii_uppercase), has(u8::is_ascii_lowercase));
     // `EVP_sha512_256`
-    let is_symbol = value.iter().filter(|b| **b == b'_').count() > 1 && !has_sign;
-    // `Summer_2092`, `Karina3463`, `winter!77`: a word, and a number at its end.
-    let is_word_and_number = digits >= 3 && (upper && lower || has_sign) && !value.contains(&b' ');
-    plausible::is_of_a_cell(value)
-        && (is_word_and_number && !is_symbol || has_sign && digits >= 1 && !value.contains(&b' '))
+    let is_symbol = value.iter().filter(|b| **b == b'_').count() > 1;
+    plausible::is_no_word(value)
+        || value.len() >= 12 && (digits > 0 || has_sign) && is_no_name(value)
+        || plausible::is_of_a_cell(value) && digits >= 3 && upper && lower && is_one_word && !is_symbol
+}
+
+/// `Summer_2092`, `Karina3463`, `winter!77`: a word, and a number at its end.
+fn is_word_and_number(value: &[u8]) -> bool {
+    let digits = value.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let rest = &value[..value.len() - digits];
+    let word = match rest {
+        [word @ .., b'_' | b'-' | b'.' | b'!' | b'@' | b'#' | b'$'] => word,
+        word => word,
+    };
+    let has_joint = word.len() < rest.len();
+    let is_capital =
+        word.first().is_some_and(u8::is_ascii_uppercase) && word[1..].iter().all(u8::is_ascii_lowercase);
+    let fewest = if has_joint { 2 } else { 3 };
+    is_capital && word.len() >= 4 && digits >= fewest && plausible::is_of_a_cell(value)
+}
+
+/// Random letters and digits, as programs draw them.
+fn is_random(part: &[u8]) -> bool {
+    let longest = part.split(|b| !b.is_ascii_lowercase()).map(<[u8]>::len).max().unwrap_or(0);
+    let has_upper = part.iter().any(u8::is_ascii_uppercase);
+    part.iter().any(u8::is_ascii_digit) && (longest < 5 || !has_upper) && plausible::is_no_word(part)
 }
 
 #[cfg(test)]

@@ -101,6 +101,9 @@ fn neighbours_in_tables_of_strings_stay() {
         ("user_password", "utf8mb4_general_ci"),
         ("token", "%s:%d/%02x"),
         ("secret_key", "_ZN4core3fmt9Formatter17h2c9b5f7e8a1d3c4fE"),
+        ("_ZN4llvm16createIPSCCPPassEv", "LLVMAddIPSCCPPass"),
+        ("_ZN4llvm15SimplifyCFGPassC1Ev", "_ZN4llvm23SmallVectorTemplateBaseISt4pairIjE4growEm"),
+        ("ZN12_GLOBAL__N_113ARMPassConfig12addPreSched2EvE3$_3", "ZN12_GLOBAL__N_113ARMPassConfig14addE3$_4"),
         ("db_password", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3"),
         ("access_token", "application/json"),
         ("client_secret", "GLIBC_2.34"),
@@ -108,6 +111,7 @@ fn neighbours_in_tables_of_strings_stay() {
         ("password", "127.0.0.1"),
         ("password_changed_at", "hX7kq2Lm9vT"),
         ("compass", "hX7kq2Lm9vT"),
+        ("LLVMAddGVNPass", "LLVMAddNewGVNPass"),
     ] {
         for (how, memory) in written(&["host", "db1", name, neighbour, "port", "80"]) {
             assert_eq!(
