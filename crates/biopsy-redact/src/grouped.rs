@@ -263,7 +263,7 @@ mod tests {
         let mut runs = Vec::new();
         dotted(b"p.w.d.=.x.1. .u.s.e.r.=.a.", &mut runs);
         assert_eq!(runs[0].pieces, [0..12, 14..26]);
-        assert_eq!(runs[0].pieces_of(&(4..6)).collect::<Vec<_>>(), [0..12]);
+        assert!(runs[0].pieces_of(&(4..6)).eq(std::iter::once(0..12)));
         for none in
             ["10.0.0.1 and 10.2.3.4", "a.b.c.d.e", "....................", "1.2.3.4.5.6", "www.example.com"]
         {
