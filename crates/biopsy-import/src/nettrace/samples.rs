@@ -109,7 +109,7 @@ impl Samples {
             return None;
         }
         if self.stride > 1 {
-            let message = format!("of {} samples every {}th was kept", self.seen, self.stride);
+            let message = format!("of {} samples one in {} was kept", self.seen, self.stride);
             warnings.push(Warning::new("import.thinned", message));
         }
         let (period, weights) = self.weights();

@@ -89,7 +89,7 @@ impl std::fmt::Display for Limits {
             write!(f, ", {} apart", duration_text(self.cool_down))?;
         }
         if self.every > 1 {
-            write!(f, ", every {}th", self.every)?;
+            write!(f, ", one process in {}", self.every)?;
         }
         if self.budget != Self::default().budget {
             write!(f, ", {} % of a core", self.budget)?;
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(Limits::default().to_string(), "20 a day, 4 at once");
         let limits =
             Limits { per_day: 3, cool_down: Duration::from_secs(300), at_once: 1, every: 10, budget: 5 };
-        assert_eq!(limits.to_string(), "3 a day, 1 at once, 5m apart, every 10th, 5 % of a core");
+        assert_eq!(limits.to_string(), "3 a day, 1 at once, 5m apart, one process in 10, 5 % of a core");
     }
 
     #[test]
