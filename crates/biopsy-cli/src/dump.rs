@@ -63,8 +63,7 @@ pub struct DumpArgs {
     #[arg(long, value_name = "MB")]
     pub max_size: Option<u64>,
     /// Wait for this to happen and dump then: `crash`, `exit`, `exit!=0`, `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`,
-    /// `fds>1000`,
-    /// `hang:10s`, `log:PATH:REGEX`, `after:10m`. May be repeated: any of them.
+    /// `fds>1000`, `pressure-memory>10%:30s` (`-cpu`, `-io`), `hang:10s`, `log:PATH:REGEX`, `after:10m`. May be repeated: any of them.
     #[arg(long = "on", value_name = "TRIGGER")]
     pub on: Vec<String>,
     /// Dump this many times, then end.

@@ -44,6 +44,12 @@ impl ProcFile {
         ProcFile { path, file: None, keep }
     }
 
+    /// Where it is.
+    #[cfg(test)]
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
     /// Reads the whole file into `buffer`, replacing what was there.
     ///
     /// # Errors

@@ -15,6 +15,33 @@ pub enum Quantity {
     Threads,
     /// Open file descriptors.
     Descriptors,
+    /// The share of the time in which some task of the process's control group, or of the machine, stands still for want of this; per cent.
+    Pressure(Resource),
+}
+
+/// What tasks may stand still for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Resource {
+    /// A processor.
+    Cpu,
+    /// Memory: reclaim, refaults, swapping.
+    Memory,
+    /// Reads and writes.
+    Io,
+}
+
+impl Resource {
+    /// All, in their order.
+    pub(super) const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Io];
+
+    /// The kernel's word for it, which is the name of its file below `/proc/pressure`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Io => "io",
+        }
+    }
 }
 
 impl Quantity {
@@ -27,6 +54,9 @@ impl Quantity {
             Self::Growth => "growth",
             Self::Threads => "threads",
             Self::Descriptors => "fds",
+            Self::Pressure(Resource::Cpu) => "pressure-cpu",
+            Self::Pressure(Resource::Memory) => "pressure-memory",
+            Self::Pressure(Resource::Io) => "pressure-io",
         }
     }
 
@@ -34,7 +64,7 @@ impl Quantity {
     #[must_use]
     pub fn value_text(self, value: f64) -> String {
         match self {
-            Self::Cpu => format!("{}%", (value * 10.0).round() / 10.0),
+            Self::Cpu | Self::Pressure(_) => format!("{}%", (value * 10.0).round() / 10.0),
             Self::Memory | Self::Growth => bytes_text(value),
             Self::Threads | Self::Descriptors => format!("{value:.0}"),
         }

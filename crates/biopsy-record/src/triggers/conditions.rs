@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use biopsy_model::ProcessKey;
 use biopsy_target::catch::Cause;
 
-use super::comparison::Quantity;
+use super::comparison::{Quantity, Resource};
 use super::dotnet::{DotNetCondition, Listener, Seen};
 use super::error::WatchError;
 use super::hang::Hang;
@@ -274,6 +274,9 @@ fn noun(quantity: Quantity) -> &'static str {
         Quantity::Growth => "growth of resident memory",
         Quantity::Threads => "threads",
         Quantity::Descriptors => "open descriptors",
+        Quantity::Pressure(Resource::Cpu) => "time in which somebody waits for a processor",
+        Quantity::Pressure(Resource::Memory) => "time in which somebody waits for memory",
+        Quantity::Pressure(Resource::Io) => "time in which somebody waits for reads and writes",
     }
 }
 
@@ -329,6 +332,7 @@ mod tests {
                 growth: None,
                 threads: Some(3.0),
                 descriptors: None,
+                pressure: [None; 3],
             };
             let spaced = last.is_none_or(|last| second - last >= every);
             if let Some(due) = conditions.read(&reading, spaced) {
@@ -394,6 +398,7 @@ mod tests {
             growth: None,
             threads: None,
             descriptors: None,
+            pressure: [None; 3],
         };
         assert!(all.read(&reading, false).is_none());
         let due = all.read(&reading, true).unwrap();

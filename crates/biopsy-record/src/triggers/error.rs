@@ -31,6 +31,15 @@ pub enum WatchError {
         #[source]
         source: std::io::Error,
     },
+    /// The kernel does not tell how long tasks stand still.
+    #[error("pressure cannot be read in `{}`", path.display())]
+    Pressure {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// Its runtime cannot be listened to.
     #[error("what the runtime of process {pid} says cannot be listened to", pid = key.pid)]
     DotNet {
@@ -57,6 +66,9 @@ impl WatchError {
             Self::Follow { source, .. } => source.hint(),
             Self::NoOutputFile { .. } => Some("name the log: `log:/path/to/file:REGEX`".to_owned()),
             Self::DotNet { source, .. } => source.hint(),
+            Self::Pressure { .. } => Some(
+                "this kernel was built or started without pressure stall information: boot it with `psi=1`, or wait for `cpu`, `memory` or `hang`".to_owned(),
+            ),
             Self::Log { .. } => None,
         }
     }

@@ -7,6 +7,7 @@
 //! | `crash` | a signal is about to end it; held, with all its threads |
 //! | `cpu>90%:30s` | CPU time, in per cent of one core, is above 90 at every reading for 30 s; `cpu>150%` is possible |
 //! | `memory>2G`, `threads>500`, `fds>1000` | resident memory, threads, open descriptors; `:TIME` can follow |
+//! | `pressure-cpu>50%:1m`, `pressure-memory>10%`, `pressure-io>30%` | share of the time in which some task of its control group (of the machine, where it has none) stands still for want of it |
 //! | `hang:10s` | nothing moves that should, see below |
 //! | `log:REGEX`, `log:PATH:REGEX` | a new line of its stdout and stderr (where these are files), or of a file, matches |
 //! | `after:10m` | time has passed |
@@ -27,13 +28,14 @@ mod log_tail;
 mod parse;
 mod parse_error;
 mod pieces;
+mod pressure;
 mod quantity;
 mod reading;
 mod trigger;
 mod wait;
 mod watch;
 
-pub use comparison::{Comparison, Quantity};
+pub use comparison::{Comparison, Quantity, Resource};
 pub use dotnet::{DotNetCondition, DotNetQuantity};
 pub use error::WatchError;
 pub use latch::Again;

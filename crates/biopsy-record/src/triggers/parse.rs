@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::comparison::{Comparison, Quantity};
+use super::comparison::{Comparison, Quantity, Resource};
 use super::dotnet;
 use super::parse_error::ParseTriggerError;
 use super::pieces::{compile, parse_positive};
@@ -12,7 +12,7 @@ use super::trigger::Trigger;
 
 /// Longest text that is a trigger.
 const LONGEST: usize = 4096;
-const QUANTITIES: [(&str, Quantity); 9] = [
+const QUANTITIES: [(&str, Quantity); 12] = [
     ("cpu", Quantity::Cpu),
     ("memory", Quantity::Memory),
     ("mem", Quantity::Memory),
@@ -22,11 +22,14 @@ const QUANTITIES: [(&str, Quantity); 9] = [
     ("fds", Quantity::Descriptors),
     ("handles", Quantity::Descriptors),
     ("files", Quantity::Descriptors),
+    ("pressure-cpu", Quantity::Pressure(Resource::Cpu)),
+    ("pressure-memory", Quantity::Pressure(Resource::Memory)),
+    ("pressure-io", Quantity::Pressure(Resource::Io)),
 ];
 
 impl Trigger {
-    /// Parses one trigger: `exit`, `exit!=0`, `crash`, `cpu>90%:30s` (with `>`, `>=`, `<`, `<=`; for memory, growth, threads and
-    /// fds likewise), `hang:10s`, `log:REGEX`, `log:PATH:REGEX` (a path begins with `/`, `./` or `../`; a colon in it is
+    /// Parses one trigger: `exit`, `exit!=0`, `crash`, `cpu>90%:30s` (with `>`, `>=`, `<`, `<=`; for memory, growth, threads,
+    /// fds and pressure likewise), `hang:10s`, `log:REGEX`, `log:PATH:REGEX` (a path begins with `/`, `./` or `../`; a colon in it is
     /// written `\:`), `after:10m`.
     ///
     /// # Errors
@@ -40,12 +43,15 @@ impl Trigger {
         if let Some(condition) = dotnet::parse(text) {
             return condition.map(Self::DotNet);
         }
-        let word_end = text.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(text.len());
+        let word_end = text.find(|one: char| !one.is_ascii_alphabetic() && one != '-').unwrap_or(text.len());
         let (word, rest) = text.split_at(word_end);
         let word = word.to_ascii_lowercase();
         let rest = rest.trim_start();
         if let Some(&(_, quantity)) = QUANTITIES.iter().find(|(name, _)| *name == word) {
             return parse_bound(text, quantity, rest);
+        }
+        if word == "pressure" {
+            return Err(ParseTriggerError::NoResource { text: text.to_owned() });
         }
         let nothing_more = |what, trigger| match rest {
             "" => Ok(trigger),
@@ -75,7 +81,7 @@ fn parse_bound(text: &str, quantity: Quantity, rest: &str) -> Result<Trigger, Pa
         None => (rest, Duration::ZERO),
     };
     let bound = match quantity {
-        Quantity::Cpu => parse_percent(value),
+        Quantity::Cpu | Quantity::Pressure(_) => parse_percent(value),
         Quantity::Memory | Quantity::Growth => parse_bytes(value),
         Quantity::Threads | Quantity::Descriptors => parse_count(value),
     };
@@ -135,6 +141,9 @@ mod tests {
         same("growth > 200MiB", "growth>200M");
         same("threads>500", "threads>500");
         same("fds>1000:10s", "fds>1000:10s");
+        same("Pressure-Memory > 10 : 30s", "pressure-memory>10%:30s");
+        same("pressure-io>=25%", "pressure-io>=25%");
+        same("pressure-cpu<5%", "pressure-cpu<5%");
         same("hang:10s", "hang:10s");
         same("after:10m", "after:10m");
         same("log:ERROR: .* timed out", "log:ERROR: .* timed out");
@@ -167,6 +176,9 @@ mod tests {
         assert_eq!(refused("hang").0, "`` is no length of time");
         assert_eq!(refused("hang:0s").0, "`0s` is no length of time");
         assert_eq!(refused("crash:now").0, "`crash` takes nothing behind it, but `:now` was given");
+        assert_eq!(refused("pressure>10%").0, "`pressure>10%` does not say which pressure");
+        assert!(refused("pressure-disk>10%").1.contains("`pressure-io>30%:10s`"));
+        assert_eq!(refused("pressure-io>lots").0, "`lots` is no bound for `pressure-io`");
         assert_eq!(refused("disk>5").0, "`disk>5` is no trigger");
         assert!(refused("disk>5").1.contains("`hang:10s`"));
         assert!(refused("log:(").0.starts_with("the pattern `(` cannot be used: "));
@@ -182,10 +194,10 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read_again(
-            quantity in 0..5_usize, comparison in 0..4_usize, bound in 0..1_000_000_u32, seconds in 0..100_000_u64,
+            quantity in 0..QUANTITIES.len(), comparison in 0..4_usize, bound in 0..1_000_000_u32, seconds in 0..100_000_u64,
         ) {
             let trigger = Trigger::Bound {
-                quantity: [Quantity::Cpu, Quantity::Memory, Quantity::Growth, Quantity::Threads, Quantity::Descriptors][quantity],
+                quantity: QUANTITIES[quantity].1,
                 comparison: [Comparison::Above, Comparison::AtLeast, Comparison::Below, Comparison::AtMost][comparison],
                 bound: bound.into(),
                 lasting: Duration::from_secs(seconds),

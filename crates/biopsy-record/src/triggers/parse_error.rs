@@ -26,6 +26,12 @@ pub enum ParseTriggerError {
         /// The word.
         what: &'static str,
     },
+    /// There is no pressure as such.
+    #[error("`{text}` does not say which pressure")]
+    NoResource {
+        /// What was typed.
+        text: String,
+    },
     /// The time is none.
     #[error("`{value}` is no length of time")]
     Duration {
@@ -63,6 +69,7 @@ impl ParseTriggerError {
             Self::Value { what, .. } | Self::NoComparison { what, .. } | Self::Duration { what, .. } => {
                 example(what)
             }
+            Self::NoResource { .. } => example("pressure-memory"),
             Self::Pattern { .. } => "for example `log:ERROR.*timeout` or `log:/var/log/app.log:OutOfMemory`",
             Self::Rest { .. } | Self::Unknown { .. } => ALL,
         };
@@ -79,6 +86,10 @@ fn example(what: &str) -> &'static str {
         "growth" => "for example `growth>200M`: so much more resident memory than at the beginning",
         "threads" => "for example `threads>500`",
         "fds" => "for example `fds>1000`",
+        "pressure-cpu" | "pressure-memory" | "pressure-io" => {
+            "for example `pressure-memory>10%:30s`: for 30 seconds, somebody waits for memory during more than 10 % of the time; also \
+             `pressure-cpu` and `pressure-io`"
+        }
         "hang" => "for example `hang:10s`",
         "after" => "for example `after:10m`",
         "exception" => "for example `exception:System.OutOfMemoryException` or `exception:IOException~disk`",
@@ -92,6 +103,6 @@ fn example(what: &str) -> &'static str {
     }
 }
 
-const ALL: &str = "triggers are `exit`, `exit!=0`, `crash`, `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`, `fds>1000`, `hang:10s`, `log:REGEX`, `log:PATH:REGEX`, `after:10m`";
+const ALL: &str = "triggers are `exit`, `exit!=0`, `crash`, `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`, `fds>1000`, `pressure-memory>10%:30s`, `pressure-io>30%:10s`, `pressure-cpu>50%:1m`, `hang:10s`, `log:REGEX`, `log:PATH:REGEX`, `after:10m`";
 
 const OF_DOTNET: &str = "`exception:TYPE`, `unhandled-exception`, `gc-heap>2G`, `gc-gen2>1G`, `threadpool-queue>100`, `request>10s`, `request-status>=500`, `counter:NAME>5`";

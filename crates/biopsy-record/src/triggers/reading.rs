@@ -1,12 +1,14 @@
 //! What a process uses at one moment.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use biopsy_model::ProcessKey;
 use biopsy_target::identity::ticks_per_second;
 
 use super::comparison::Quantity;
+use super::error::WatchError;
+use super::pressure::{Shares, Stalls};
 use crate::metrics::parse::parse_stat;
 use crate::metrics::procfile::{Buffer, ProcFile};
 
@@ -25,6 +27,8 @@ pub(super) struct Reading {
     pub(super) growth: Option<f64>,
     pub(super) threads: Option<f64>,
     pub(super) descriptors: Option<f64>,
+    /// Per cent of the time since the reading before.
+    pub(super) pressure: Shares,
 }
 
 impl Reading {
@@ -35,6 +39,7 @@ impl Reading {
             Quantity::Growth => self.growth,
             Quantity::Threads => self.threads,
             Quantity::Descriptors => self.descriptors,
+            Quantity::Pressure(resource) => self.pressure.get(resource as usize).copied().flatten(),
         }
     }
 }
@@ -50,20 +55,32 @@ pub(super) struct Reader {
     before: Option<(Instant, u64)>,
     first_memory: Option<f64>,
     wants_descriptors: bool,
+    stalls: Stalls,
 }
 
 impl Reader {
-    pub(super) fn new(key: &ProcessKey, wants_descriptors: bool) -> Self {
+    /// One that reads at least these, and what costs nothing.
+    ///
+    /// # Errors
+    /// [`WatchError::Pressure`].
+    pub(super) fn new(key: &ProcessKey, quantities: &[Quantity]) -> Result<Self, WatchError> {
         let folder = PathBuf::from(format!("/proc/{}", key.pid));
-        Self {
+        let resources = quantities.iter().filter_map(|quantity| match quantity {
+            Quantity::Pressure(resource) => Some(*resource),
+            _ => None,
+        });
+        let stalls = Stalls::open(Path::new("/proc"), key.pid, resources)
+            .map_err(|(path, source)| WatchError::Pressure { path, source })?;
+        Ok(Self {
             stat: ProcFile::new(folder.join("stat"), true),
             folder,
             start_ticks: key.start_ticks,
             buffer: Buffer::default(),
             before: None,
             first_memory: None,
-            wants_descriptors,
-        }
+            wants_descriptors: quantities.contains(&Quantity::Descriptors),
+            stalls,
+        })
     }
 
     /// A reading; `None`: the process has ended.
@@ -86,6 +103,7 @@ impl Reader {
             (elapsed > 0.0).then(|| seconds / elapsed * 100.0)
         });
         self.before = Some((at, ticks));
+        let pressure = self.stalls.read(at, &mut self.buffer);
         let memory = stat.resident_pages as f64 * rustix::param::page_size() as f64;
         let first = *self.first_memory.get_or_insert(memory);
         Some(Reading {
@@ -95,6 +113,7 @@ impl Reader {
             growth: Some(memory - first),
             threads: Some(stat.threads as f64),
             descriptors: descriptors.map(|count| count as f64),
+            pressure,
         })
     }
 
@@ -122,7 +141,7 @@ mod tests {
     #[test]
     fn this_process_uses_something() {
         let key = key_of(&ProcRoot::live(), Pid(std::process::id())).unwrap();
-        let mut reader = Reader::new(&key, true);
+        let mut reader = Reader::new(&key, &[Quantity::Descriptors]).unwrap();
         let first = reader.read().unwrap();
         assert_eq!(first.cpu, None, "nothing to compare with yet");
         assert!(first.memory.unwrap() > 1e5);
@@ -141,6 +160,6 @@ mod tests {
     fn another_process_of_the_same_pid_is_the_end() {
         let mut key = key_of(&ProcRoot::live(), Pid(std::process::id())).unwrap();
         key.start_ticks += 1;
-        assert_eq!(Reader::new(&key, false).read(), None);
+        assert_eq!(Reader::new(&key, &[]).unwrap().read(), None);
     }
 }

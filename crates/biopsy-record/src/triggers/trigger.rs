@@ -19,7 +19,7 @@ pub enum Trigger {
     Failure,
     /// `crash`: a signal is about to end it.
     Crash,
-    /// `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`, `fds>1000`: true at every reading for so long.
+    /// `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`, `fds>1000`, `pressure-io>30%`: true at every reading for so long.
     Bound {
         /// Of what.
         quantity: Quantity,
@@ -81,7 +81,7 @@ impl fmt::Display for Trigger {
             Self::Bound { quantity, comparison, bound, lasting } => {
                 write!(f, "{}{}", quantity.word(), comparison.sign())?;
                 match quantity {
-                    Quantity::Cpu => write!(f, "{bound}%")?,
+                    Quantity::Cpu | Quantity::Pressure(_) => write!(f, "{bound}%")?,
                     Quantity::Memory | Quantity::Growth => f.write_str(&bytes_exactly(*bound))?,
                     Quantity::Threads | Quantity::Descriptors => write!(f, "{bound}")?,
                 }

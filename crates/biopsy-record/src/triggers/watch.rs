@@ -120,15 +120,18 @@ impl Watch {
         if triggers.is_empty() {
             return Err(WatchError::NoTrigger);
         }
-        let wants_descriptors =
-            triggers.iter().any(|one| matches!(one, Trigger::Bound { quantity: Quantity::Descriptors, .. }));
+        let quantity = |one: &Trigger| match one {
+            Trigger::Bound { quantity, .. } => Some(*quantity),
+            _ => None,
+        };
+        let quantities: Vec<Quantity> = triggers.iter().filter_map(quantity).collect();
         let hold = hold_of(&triggers);
         let interval = options.interval.unwrap_or_else(|| interval_of(&triggers));
         let now = Instant::now();
         let mut watch = Self {
             key: key.clone(),
             conditions: Conditions::new(key, triggers, options.again, now)?,
-            reader: Reader::new(key, wants_descriptors),
+            reader: Reader::new(key, &quantities)?,
             hold,
             follower: None,
             interval,

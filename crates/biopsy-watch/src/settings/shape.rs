@@ -130,7 +130,7 @@ const RULE: &[Field] = &[
         "when",
         Shape::Texts,
         "start; alive>30s; cpu>90%:30s, memory>2G, threads>500; or another trigger of `biopsy dump --on`: crash, exit!=0, hang:10s, \
-         log:REGEX, exception:TYPE ... Several: any of them. [start]",
+         pressure-memory>10%:30s, log:REGEX, exception:TYPE ... Several: any of them. [start]",
     ),
     field(
         "do",
