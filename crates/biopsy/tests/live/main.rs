@@ -16,6 +16,7 @@ mod faults;
 mod flight_kills;
 mod footprint;
 mod harm;
+mod kept_secrets;
 mod recent;
 mod secrets;
 mod setuid;
