@@ -27,7 +27,8 @@ pub fn catalogue() -> String {
         let _ = writeln!(text, "\n### {id}\n\n{} {}\n", id.summary(), about.means);
         let _ = writeln!(text, "- **It would be wrong, or harmless, if:** {}", lower(about.disproved_by));
         for step in about.to_do {
-            let _ = writeln!(text, "- **To do:** {step}.");
+            let end = if step.ends_with('?') { "" } else { "." };
+            let _ = writeln!(text, "- **To do:** {step}{end}");
         }
     }
     text
@@ -52,6 +53,16 @@ mod tests {
     const BEGIN: &str =
         "<!-- catalogue: made by `cargo xtask catalogue` from biopsy-analyze/src/findings/catalogue -->\n";
     const END: &str = "<!-- end of the catalogue -->\n";
+
+    #[test]
+    fn no_sentence_comes_twice() {
+        for &id in FindingId::ALL {
+            assert!(
+                !id.about().means.starts_with(id.summary()),
+                "{id}: what it means begins with its summary"
+            );
+        }
+    }
 
     /// `cargo xtask catalogue` runs this test, with `BIOPSY_WRITE_FIXTURES=1` to write the guide anew.
     #[test]

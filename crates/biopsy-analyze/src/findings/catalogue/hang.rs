@@ -79,7 +79,8 @@ pub(super) const STUCK_WAIT: About = About {
          for work are left out. Of one, or of the main thread alone, it is an information, and so it is of those at a condition, a \
          semaphore, an atomic, a pulse, a channel, `Atomics.wait` of JavaScript, a `connect`, an `open` or a message queue where nothing else was found: who stands alone first, then the most, who takes work at last. So \
          it is of those who wait for data of a connection whose other end only their own process has, and at last of any connection; of those who \
-         wait for room that only their own process could make, and of a process that has called `exit` and whose end waits, it is a notice",
+         wait for room that only their own process could make, and of a process that has called `exit` and whose end waits, it is a notice. Threads that sleep \
+         inside of SQLite for the lock of its database are a notice from 2 on, with who did the same work and went on",
         "stacks; the runtime's memory",
     )],
     disproved_by: "A second look in which they stand elsewhere, or wait for the next answer.",
@@ -113,9 +114,10 @@ pub(super) const ABANDONED_LOCK: About = About {
 };
 
 pub(super) const LOCK_QUEUE: About = About {
-    means: "Threads wait for one that holds a lock. At one moment that is usual; where it stays so, what the holder does is the reason.",
+    means: "At one moment that is usual; where it stays so, what the holder does is the reason.",
     said: &[of_memory(
-        "threads wait for one that holds a lock (notice from 2, warning from 5). A moment, not a proof",
+        "threads wait for one that holds a lock (notice from 2, warning from 5); where that one waits for the end of another thread, what that other one does \
+         is told. A moment, not a proof",
         "memory of the locks; code, for those that keep no owner",
     )],
     disproved_by: "A second look in which others wait, or somebody else holds the lock.",
@@ -160,7 +162,7 @@ pub(super) const HELD_UP: About = About {
 };
 
 pub(super) const EQUAL_THREADS: About = About {
-    means: "Many threads stand in the same place. A pool that waits for work looks like this; so do threads that pile up behind something.",
+    means: "A pool that waits for work looks like this; so do threads that pile up behind something.",
     said: &[of_memory("20 threads or more stand in the same place (warning from 200)", "stacks")],
     disproved_by: "It is the place where the pool waits for work.",
     to_do: &["Compare with a second look: do they grow, and do they still stand there?"],
