@@ -99,9 +99,9 @@ impl Maker<'_> {
         sort: &str,
         places: &'p std::collections::BTreeMap<String, Place>,
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
-        // Halves D to G ask first who takes it: of their many places few take records.
+        // Halves D to H ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
-            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE | Half::F | Half::G) => {
+            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE | Half::F | Half::G | Half::H) => {
                 place.takes_block(*rows)
             }
             _ => true,
@@ -287,6 +287,36 @@ impl Maker<'_> {
                 ]
             }),
         ];
+        let of_h: [(&str, WriteArguments); 3] = [
+            ("argument of Spring Boot", |key, value| {
+                vec![
+                    "java".into(),
+                    "-Xmx1g".into(),
+                    "-jar".into(),
+                    "shop.jar".into(),
+                    format!("--shop.{key}={value}"),
+                ]
+            }),
+            ("section of settings behind an option", |key, value| {
+                vec![
+                    "dotnet".into(),
+                    "Shop.Api.dll".into(),
+                    format!("--Shop:{key}"),
+                    value.into(),
+                    "--urls".into(),
+                    "http://*:80".into(),
+                ]
+            }),
+            ("variable behind a long option", |key, value| {
+                vec![
+                    "podman".into(),
+                    "run".into(),
+                    "--env".into(),
+                    format!("{}={value}", upper(key)),
+                    "a".into(),
+                ]
+            }),
+        ];
         let mut cases = Vec::new();
         let forms = match self.kind.half {
             Half::C => of_c,
@@ -294,6 +324,7 @@ impl Maker<'_> {
             Half::E | Half::RestOfE => of_e,
             Half::F => of_f,
             Half::G => of_g,
+            Half::H => of_h,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -378,7 +409,8 @@ impl Maker<'_> {
                 let common = Encoding::ALL.into_iter().chain(Encoding::OF_C).collect();
                 return held_out(&Encoding::OF_D, common, &mut random);
             }
-            Half::G => {
+            // What is ordinary first: half of its encodings are the common ones.
+            Half::G | Half::H => {
                 let rarer = Encoding::OF_C.into_iter().chain(Encoding::OF_D).chain(Encoding::OF_E);
                 let rarer = rarer.chain(Encoding::OF_F).collect();
                 return held_out(&Encoding::ALL, rarer, &mut random);

@@ -25,18 +25,20 @@ pub(super) enum Half {
     F,
     /// Likewise (`fixtures/secrets/g`): what servers hold most of the time.
     G,
+    /// Likewise (`fixtures/secrets/h`), as the half before: what servers hold most of the time.
+    H,
 }
 
 impl Half {
     /// All.
-    pub(super) const ALL: [Self; 9] =
-        [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E, Self::RestOfE, Self::F, Self::G];
+    pub(super) const ALL: [Self; 10] =
+        [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E, Self::RestOfE, Self::F, Self::G, Self::H];
     /// Those that have tables of their own, and the folders of these.
-    pub(super) const OWN_TABLES: [(Self, &'static str); 5] =
-        [(Self::C, "c"), (Self::D, "d"), (Self::E, "e"), (Self::F, "f"), (Self::G, "g")];
+    pub(super) const OWN_TABLES: [(Self, &'static str); 6] =
+        [(Self::C, "c"), (Self::D, "d"), (Self::E, "e"), (Self::F, "f"), (Self::G, "g"), (Self::H, "h")];
 
-    /// Those whose misses nobody may see; the rest of E was one, until 2026-11-29.
-    const HELD_OUT: [Self; 1] = [Self::G];
+    /// Those whose misses nobody may see; G was one, until 2026-11-29.
+    const HELD_OUT: [Self; 1] = [Self::H];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
@@ -89,7 +91,7 @@ impl std::str::FromStr for Half {
         Self::ALL
             .into_iter()
             .find(is_called)
-            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d`, `e`, `rest`, `f` or `g`".to_owned())
+            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d`, `e`, `rest`, `f`, `g` or `h`".to_owned())
     }
 }
 
@@ -105,6 +107,7 @@ impl fmt::Display for Half {
             Self::RestOfE => "rest",
             Self::F => "F",
             Self::G => "G",
+            Self::H => "H",
         })
     }
 }

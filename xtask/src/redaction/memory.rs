@@ -73,6 +73,16 @@ enum Spot {
     CopyInWebSocket,
     CopyInUrlWide,
     CopyInCommand,
+    HeapYamlSection,
+    HeapJsonSection,
+    HeapSqlSetting,
+    HeapEnvironmentFileWide,
+    HeapBson,
+    HeapBareInArray,
+    CopyInPasswordMessage,
+    CopyInLoginOfMail,
+    CopyInErrorWide,
+    CopyOfArgumentInMessagePack,
 }
 
 const SPOTS: [(&str, Spot); 10] = [
@@ -157,6 +167,20 @@ const SPOTS_OF_G: [(&str, Spot); 10] = [
     ("copy of an argument in a command", Spot::CopyInCommand),
 ];
 
+/// The same of half H.
+const SPOTS_OF_H: [(&str, Spot); 10] = [
+    ("heap, section of YAML", Spot::HeapYamlSection),
+    ("heap, section of JSON", Spot::HeapJsonSection),
+    ("heap, setting of SQL", Spot::HeapSqlSetting),
+    ("heap, file of variables as UTF-16", Spot::HeapEnvironmentFileWide),
+    ("heap, element of BSON", Spot::HeapBson),
+    ("heap, alone in an array", Spot::HeapBareInArray),
+    ("copy in a message of PostgreSQL", Spot::CopyInPasswordMessage),
+    ("copy in SMTP's LOGIN", Spot::CopyInLoginOfMail),
+    ("copy in an error as UTF-16", Spot::CopyInErrorWide),
+    ("copy of an argument in MessagePack", Spot::CopyOfArgumentInMessagePack),
+];
+
 /// Spots that each kind is planted at.
 const OF_EACH_KIND: usize = 5;
 
@@ -173,7 +197,8 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::HeapBareOfDotNet
         | Spot::HeapBareOfJava
         | Spot::HeapBareInProtobuf
-        | Spot::HeapBareInLine => is_shaped,
+        | Spot::HeapBareInLine
+        | Spot::HeapBareInArray => is_shaped,
         Spot::CopyOfVariable
         | Spot::CopyOfVariableWide
         | Spot::CopyOfArgument
@@ -195,7 +220,11 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::CopyInBearer
         | Spot::CopyInWebSocket
         | Spot::CopyInUrlWide
-        | Spot::CopyInCommand => !kind.common,
+        | Spot::CopyInCommand
+        | Spot::CopyInPasswordMessage
+        | Spot::CopyInLoginOfMail
+        | Spot::CopyInErrorWide
+        | Spot::CopyOfArgumentInMessagePack => !kind.common,
         Spot::Environment
         | Spot::Arguments
         | Spot::HeapPair
@@ -225,7 +254,12 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::HeapConnectionWide
         | Spot::HeapObject
         | Spot::HeapEntry
-        | Spot::HeapCookie => true,
+        | Spot::HeapCookie
+        | Spot::HeapYamlSection
+        | Spot::HeapJsonSection
+        | Spot::HeapSqlSetting
+        | Spot::HeapEnvironmentFileWide
+        | Spot::HeapBson => true,
     };
     let all = match kind.half {
         Half::C => &SPOTS_OF_C[..],
@@ -233,6 +267,7 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         Half::E | Half::RestOfE => &SPOTS_OF_E[..],
         Half::F => &SPOTS_OF_F[..],
         Half::G => &SPOTS_OF_G[..],
+        Half::H => &SPOTS_OF_H[..],
         Half::A | Half::B | Half::Mixed => &SPOTS[..],
     };
     let spots: Vec<_> = all.iter().filter(|(_, spot)| fits(*spot)).collect();
@@ -265,14 +300,18 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyInSaslPlain
         | Spot::CopyInPercentAddress
         | Spot::CopyInBearer
-        | Spot::CopyInWebSocket => environment.push((upper(key), value.text.clone())),
+        | Spot::CopyInWebSocket
+        | Spot::CopyInPasswordMessage
+        | Spot::CopyInLoginOfMail
+        | Spot::CopyInErrorWide => environment.push((upper(key), value.text.clone())),
         Spot::Arguments
         | Spot::CopyOfArgument
         | Spot::CopyOfArgumentWide
         | Spot::CopyInSql
         | Spot::CopyOfArgumentOfDotNet
         | Spot::CopyInUrlWide
-        | Spot::CopyInCommand => {
+        | Spot::CopyInCommand
+        | Spot::CopyOfArgumentInMessagePack => {
             arguments.push(format!("--{}={}", kebab(key), value.text));
         }
         Spot::ArgumentsApart | Spot::CopyOfArgumentApart => {
@@ -310,7 +349,13 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapObject
         | Spot::HeapEntry
         | Spot::HeapCookie
-        | Spot::HeapBareInLine => {}
+        | Spot::HeapBareInLine
+        | Spot::HeapYamlSection
+        | Spot::HeapJsonSection
+        | Spot::HeapSqlSetting
+        | Spot::HeapEnvironmentFileWide
+        | Spot::HeapBson
+        | Spot::HeapBareInArray => {}
     }
     let block = |value: &Value, random: &mut Random| -> Vec<u8> {
         let text = &value.text;
@@ -417,6 +462,34 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             Spot::CopyInWebSocket => format!("42[\"join\",{{\"room\":7,\"with\":\"{text}\"}}]").into_bytes(),
             Spot::CopyInUrlWide => wide(&format!("http://shop:{text}@proxy:3128/"), false),
             Spot::CopyInCommand => format!("sh -c 'app --port 80 \"{text}\" >/dev/null'").into_bytes(),
+            Spot::HeapYamlSection => {
+                format!("shop:\n  port: 80\n  {key}: {text}\n  host: db1\n").into_bytes()
+            }
+            Spot::HeapJsonSection => {
+                format!("{{\"Shop\":{{\"Port\":80,\"{key}\":\"{text}\"}}}}").into_bytes()
+            }
+            Spot::HeapSqlSetting => {
+                format!("INSERT INTO settings (name, value) VALUES ('{key}', '{text}');").into_bytes()
+            }
+            Spot::HeapEnvironmentFileWide => {
+                wide(&format!("TZ=UTC\r\n{}={text}\r\nPORT=80\r\n", upper(key)), false)
+            }
+            Spot::HeapBson => bson(key, text),
+            Spot::HeapBareInArray => format!("[\"GET\",\"{text}\",\"OK\"]").into_bytes(),
+            // Type, length of all behind the type, text, end.
+            Spot::CopyInPasswordMessage => {
+                [b"p", &(text.len() as u32 + 5).to_be_bytes()[..], text.as_bytes(), b"\0"].concat()
+            }
+            Spot::CopyInLoginOfMail => {
+                format!("334 UGFzc3dvcmQ6\r\n{}\r\n235 2.7.0 ok\r\n", alone(text)).into_bytes()
+            }
+            Spot::CopyInErrorWide => {
+                wide(&format!("System.ArgumentException: '{text}' is not a valid name"), false)
+            }
+            // A map of one member, whose text has its length in two bytes.
+            Spot::CopyOfArgumentInMessagePack => {
+                [b"\x81\xa1v\xda", &(text.len() as u16).to_be_bytes()[..], text.as_bytes(), b"\xc0"].concat()
+            }
         };
         [around(random), planted, vec![0, 0, 0, 0], around(random)].concat()
     };
@@ -438,8 +511,10 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapCommandLineWide
         | Spot::CopyOfArgumentOfDotNet
         | Spot::HeapConnectionWide
-        | Spot::CopyInUrlWide => Encoding::Utf16Le,
-        Spot::CopyInBasic | Spot::CopyInSaslPlain => Encoding::Base64,
+        | Spot::CopyInUrlWide
+        | Spot::HeapEnvironmentFileWide
+        | Spot::CopyInErrorWide => Encoding::Utf16Le,
+        Spot::CopyInBasic | Spot::CopyInSaslPlain | Spot::CopyInLoginOfMail => Encoding::Base64,
         Spot::CopyInPercentAddress | Spot::HeapForm | Spot::HeapCookie => Encoding::PercentSpecials,
         Spot::Environment
         | Spot::ArgumentsApart
@@ -479,7 +554,14 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapBareInLine
         | Spot::CopyInBearer
         | Spot::CopyInWebSocket
-        | Spot::CopyInCommand => Encoding::Plain,
+        | Spot::CopyInCommand
+        | Spot::HeapYamlSection
+        | Spot::HeapJsonSection
+        | Spot::HeapSqlSetting
+        | Spot::HeapBson
+        | Spot::HeapBareInArray
+        | Spot::CopyInPasswordMessage
+        | Spot::CopyOfArgumentInMessagePack => Encoding::Plain,
     };
     let is_copy = matches!(
         spot,
@@ -505,6 +587,10 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             | Spot::CopyInWebSocket
             | Spot::CopyInUrlWide
             | Spot::CopyInCommand
+            | Spot::CopyInPasswordMessage
+            | Spot::CopyInLoginOfMail
+            | Spot::CopyInErrorWide
+            | Spot::CopyOfArgumentInMessagePack
     );
     let written = match spot {
         Spot::CopyInBasic => basic(&value.text).into_bytes(),
@@ -534,6 +620,17 @@ fn basic(password: &str) -> String {
 /// The same as SASL's PLAIN carries them.
 fn sasl_plain(password: &str) -> String {
     base64(format!("\0app\0{password}").as_bytes(), STANDARD, true)
+}
+
+/// A password alone, as the second answer of SMTP's LOGIN.
+fn alone(password: &str) -> String {
+    base64(password.as_bytes(), STANDARD, true)
+}
+
+/// A member of a document of BSON: type, name, length with the end, letters.
+fn bson(name: &str, text: &str) -> Vec<u8> {
+    let length = (text.len() as u32 + 1).to_le_bytes();
+    [b"\x02", name.as_bytes(), b"\0", &length, text.as_bytes(), b"\0"].concat()
 }
 
 /// A string of .NET: its length, its letters, and an end.
