@@ -6,8 +6,9 @@ use biopsy_image::Image;
 use biopsy_model::footprint::{AllocatorFacts, Footprint, FootprintPart, MemoryKind};
 
 use crate::kept::{Kept, UsedBlock};
+use crate::others;
 use crate::parts::{Parts, overlap};
-use crate::{glibc, others};
+use crate::readers::Found;
 
 /// Tells what the memory of an image is for. `managed`: the parts of it that managed runtimes have for their heaps, by address.
 #[must_use]
@@ -34,7 +35,7 @@ pub fn with_blocks(image: &dyn Image, managed: &[Range<u64>], most: usize) -> Na
 
 fn read(image: &dyn Image, managed: &[Range<u64>], kept: Kept) -> NativeMemory {
     let parts = Parts::of(image, managed);
-    let read = glibc::read(image, &parts, kept).unwrap_or_default();
+    let read = Found::in_image(image, &parts, kept);
     let mut sums = Sums::default();
     for part in parts.iter() {
         let range = [part.mapping.range()];
@@ -56,8 +57,8 @@ fn read(image: &dyn Image, managed: &[Range<u64>], kept: Kept) -> NativeMemory {
     }
     let mut warnings = parts.warnings;
     warnings.extend(read.warnings);
-    warnings.extend(others::notes(image));
-    let allocators = Vec::from_iter(read.facts);
+    let allocators = read.allocators;
+    warnings.extend(others::notes(image, &allocators));
     for allocator in &allocators {
         sums.add_arenas(allocator);
     }
@@ -72,7 +73,7 @@ fn read(image: &dyn Image, managed: &[Range<u64>], kept: Kept) -> NativeMemory {
     areas.extend(read.mapped);
     areas.extend(read.books);
     areas.sort_unstable_by_key(|range| range.start);
-    NativeMemory { footprint, blocks: read.kept, areas }
+    NativeMemory { footprint, blocks: read.blocks, areas }
 }
 
 /// Memory by kind.

@@ -11,7 +11,7 @@ pub struct UsedBlock {
     pub size: u64,
 }
 
-/// From a chunk to what the program sees.
+/// From a chunk of glibc to what the program sees.
 const BACK: u64 = 16;
 /// Of a chunk in a heap, the program may also use the first word of the one behind.
 const BEHIND: u64 = 8;
@@ -34,28 +34,34 @@ impl Kept {
 
     #[inline]
     pub(crate) fn used(&mut self, chunk: u64, size: u64) {
-        self.add(chunk, size.saturating_sub(BACK - BEHIND));
+        self.block(chunk.saturating_add(BACK), size.saturating_sub(BACK - BEHIND));
     }
 
     pub(crate) fn mapped(&mut self, chunk: u64, size: u64) {
-        self.add(chunk, size.saturating_sub(BACK));
+        self.block(chunk.saturating_add(BACK), size.saturating_sub(BACK));
     }
 
+    /// A block without a header.
     #[inline]
-    fn add(&mut self, chunk: u64, size: u64) {
+    pub(crate) fn block(&mut self, start: u64, size: u64) {
         let Some(room) = &mut self.room else { return };
         match room.checked_sub(1) {
             Some(less) => {
                 *room = less;
-                self.used.push(UsedBlock { start: Avma(chunk.saturating_add(BACK)), size });
+                self.used.push(UsedBlock { start: Avma(start), size });
             }
             None => *self = Self::default(),
         }
     }
 
     pub(crate) fn is_cached(&mut self, chunk: u64) {
+        self.block_is_cached(chunk.saturating_add(BACK));
+    }
+
+    /// A block without a header is kept by a cache.
+    pub(crate) fn block_is_cached(&mut self, start: u64) {
         if self.room.is_some() {
-            self.cached.push(chunk.saturating_add(BACK));
+            self.cached.push(start);
         }
     }
 

@@ -13,6 +13,7 @@ mod glibc;
 mod kept;
 mod others;
 mod parts;
+mod readers;
 mod window;
 
 pub use footprint::{NativeMemory, footprint, with_blocks};

@@ -1,6 +1,7 @@
 //! Who else hands out memory in a process, and is not read.
 
 use biopsy_image::Image;
+use biopsy_model::footprint::AllocatorFacts;
 
 /// The beginnings of files' names, and who it is.
 const OTHERS: [(&[u8], &str); 9] = [
@@ -15,8 +16,8 @@ const OTHERS: [(&[u8], &str); 9] = [
     (b"libcoreclr.so", ".NET outside of its heap"),
 ];
 
-/// A sentence for each that is loaded.
-pub(crate) fn notes(image: &dyn Image) -> Vec<String> {
+/// A sentence for each that is loaded and not among those that were `read`.
+pub(crate) fn notes(image: &dyn Image, read: &[AllocatorFacts]) -> Vec<String> {
     let mut names: Vec<&str> = Vec::new();
     for path in image.mappings().iter().filter_map(|mapping| mapping.path()) {
         let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -26,5 +27,6 @@ pub(crate) fn notes(image: &dyn Image) -> Vec<String> {
     let note = |name| {
         format!("memory that {name} hands out is not told apart: it is among what is not accounted for")
     };
-    names.into_iter().map(note).collect()
+    let is_read = |name: &&str| read.iter().any(|facts| facts.name == *name);
+    names.into_iter().filter(|name| !is_read(name)).map(note).collect()
 }

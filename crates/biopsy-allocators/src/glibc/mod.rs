@@ -23,27 +23,13 @@ use self::cache::Caches;
 use self::find::{Arenas, Layout};
 use self::heaps::Heap;
 use crate::blocks::Classes;
-use crate::kept::{Kept, UsedBlock};
+use crate::kept::Kept;
 use crate::parts::Parts;
+use crate::readers::Read;
 use crate::window::Window;
 
-/// What was read, and where it is.
-#[derive(Default)]
-pub(crate) struct Read {
-    pub(crate) facts: Option<AllocatorFacts>,
-    /// Memory of arenas, by address.
-    pub(crate) heaps: Vec<Range<u64>>,
-    /// Blocks with a mapping of their own, by address.
-    pub(crate) mapped: Vec<Range<u64>>,
-    /// The bookkeeping of the main arena, in the data of a module: it leads to free blocks.
-    pub(crate) books: Vec<Range<u64>>,
-    /// The blocks in use, by address, where they were asked for and not too many.
-    pub(crate) kept: Option<Vec<UsedBlock>>,
-    pub(crate) warnings: Vec<String>,
-}
-
 /// Reads it; `None`: the process does not use it, or nothing of it was recognised.
-pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: Kept) -> Option<Read> {
+pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: &mut Kept) -> Option<Read> {
     let Arenas { layout, addresses, data } = find::arenas(image)?;
     let parameters = mapped::parameters(image, &data);
     let mut walk = Walk::new(image, layout, kept);
@@ -66,7 +52,7 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: Kept) -> Option<R
             None => walk.astray(arena, "its heaps could not be told apart"),
         }
     }
-    let cached = walk.caches.count(&mut walk.window, &mut walk.classes, &mut walk.kept, &mut walk.left);
+    let cached = walk.caches.count(&mut walk.window, &mut walk.classes, walk.kept, &mut walk.left);
     let mut mapped = Vec::new();
     let expected = parameters.map(|known| known.mapped);
     let heaps: Vec<Range<u64>> = walk.heaps.into_iter().map(|(start, end)| start..end).collect();
@@ -99,19 +85,18 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: Kept) -> Option<R
     };
     let mut mapped: Vec<Range<u64>> = mapped.into_iter().map(|(at, bytes)| at..at + bytes).collect();
     mapped.sort_by_key(|range| range.start);
-    let kept = walk.kept.finish();
     let books = addresses.iter().take(1).map(|arena| *arena..arena.saturating_add(layout.size)).collect();
-    Some(Read { facts: Some(facts), heaps, mapped, books, kept, warnings: walk.warnings })
+    Some(Read { facts: Some(facts), heaps, mapped, books, warnings: walk.warnings })
 }
 
 /// Going through all arenas.
-struct Walk<'i> {
+struct Walk<'i, 'k> {
     image: &'i dyn Image,
     window: Window<'i>,
     layout: Layout,
     classes: Classes,
     caches: Caches,
-    kept: Kept,
+    kept: &'k mut Kept,
     /// Blocks that were seen in use: no list of free ones can be longer.
     left: u64,
     arenas: Vec<ArenaFacts>,
@@ -120,8 +105,8 @@ struct Walk<'i> {
     warnings: Vec<String>,
 }
 
-impl<'i> Walk<'i> {
-    fn new(image: &'i dyn Image, layout: Layout, kept: Kept) -> Self {
+impl<'i, 'k> Walk<'i, 'k> {
+    fn new(image: &'i dyn Image, layout: Layout, kept: &'k mut Kept) -> Self {
         Self {
             image,
             window: Window::new(image),
@@ -154,7 +139,7 @@ impl<'i> Walk<'i> {
         };
         for heap in heaps {
             let walked =
-                walk::walk(&mut self.window, heap, top, &mut self.classes, &mut self.caches, &mut self.kept);
+                walk::walk(&mut self.window, heap, top, &mut self.classes, &mut self.caches, self.kept);
             for (sum, more) in [(&mut facts.used, walked.used), (&mut facts.free, walked.free)] {
                 sum.count += more.count;
                 sum.bytes += more.bytes;
@@ -167,7 +152,7 @@ impl<'i> Walk<'i> {
             self.heaps.insert(heap.range.start, heap.range.end);
         }
         self.left = self.left.saturating_add(facts.used.count);
-        let (classes, kept) = (&mut self.classes, &mut self.kept);
+        let (classes, kept) = (&mut self.classes, &mut *self.kept);
         let fast = cache::fast(&mut self.window, arena, self.layout, classes, kept, &mut self.left);
         match fast {
             Some(fast) => {
