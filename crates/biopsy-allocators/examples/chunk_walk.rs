@@ -1,5 +1,5 @@
 //! Measures going through the heap of a running process: `chunk_walk PID`. Tells bytes of all arenas, and processor time, with and without a list
-//! of the blocks in use; a program that prints `malloc_info` says whether they are right.
+//! of the blocks in use; what a program prints with `malloc_info`, or `malloc_stats_print` of jemalloc, says whether they are right.
 
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
@@ -32,21 +32,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn tell(what: &str, found: &Footprint, seconds: f64) {
-    for glibc in &found.allocators {
-        let sum = |of: fn(&ArenaFacts) -> u64| glibc.arenas.iter().map(of).sum::<u64>();
+    for facts in &found.allocators {
+        let sum = |of: fn(&ArenaFacts) -> u64| facts.arenas.iter().map(of).sum::<u64>();
         let system = sum(|arena| arena.system);
         #[expect(clippy::cast_precision_loss, reason = "a measurement")]
         let rate = system as f64 / seconds / 1e9;
         println!(
-            "{what}: {} arenas, system {system}, used {}, free {}, fast {}, top {}, cached {}, mapped {} of {}: {seconds:.2} s, {rate:.2} GB/s",
-            glibc.arenas.len(),
+            "{what}, {}: {} arenas, system {system}, used {}, free {}, fast {}, top {}, cached {}, mapped {} of {}: {seconds:.2} s, {rate:.2} GB/s",
+            facts.name,
+            facts.arenas.len(),
             sum(|arena| arena.used.bytes),
             sum(|arena| arena.free.bytes),
             sum(|arena| arena.fast.bytes),
             sum(|arena| arena.top),
-            glibc.cached.bytes,
-            glibc.mapped.bytes,
-            glibc.mapped.count,
+            facts.cached.bytes,
+            facts.mapped.bytes,
+            facts.mapped.count,
         );
     }
     found.warnings.iter().for_each(|warning| println!("warning: {warning}"));

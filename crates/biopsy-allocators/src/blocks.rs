@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use biopsy_model::footprint::SizeClass;
+use biopsy_model::footprint::{Blocks, SizeClass};
 
 /// Up to here each size is a class of its own: allocators give out multiples of 16.
 const EXACT: u64 = 1024;
@@ -42,6 +42,15 @@ impl Classes {
 
     pub(crate) fn free(&mut self, bytes: u64) {
         self.of(bytes).free.add(bytes);
+    }
+
+    /// Many blocks of one size.
+    pub(crate) fn add(&mut self, bytes: u64, used: Blocks, free: Blocks) {
+        let class = self.of(bytes);
+        for (sum, more) in [(&mut class.used, used), (&mut class.free, free)] {
+            sum.count = sum.count.saturating_add(more.count);
+            sum.bytes = sum.bytes.saturating_add(more.bytes);
+        }
     }
 
     /// A block that was counted as used is kept free by a cache.

@@ -65,6 +65,11 @@ impl Kept {
         }
     }
 
+    /// Whether blocks are wanted, and were not too many so far.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.room.is_some()
+    }
+
     /// All that are in use, by address; `None`: nobody wants them, or they are too many.
     pub(crate) fn finish(mut self) -> Option<Vec<UsedBlock>> {
         self.room?;

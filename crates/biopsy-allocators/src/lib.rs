@@ -10,6 +10,7 @@ mod blocks;
 mod footprint;
 pub mod fuzz;
 mod glibc;
+mod jemalloc;
 mod kept;
 mod others;
 mod parts;

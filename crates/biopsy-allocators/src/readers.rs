@@ -5,15 +5,15 @@ use std::ops::Range;
 use biopsy_image::Image;
 use biopsy_model::footprint::AllocatorFacts;
 
-use crate::glibc;
 use crate::kept::{Kept, UsedBlock};
 use crate::parts::{Parts, overlap};
+use crate::{glibc, jemalloc};
 
 /// Reads one allocator; `None`: the process does not use it, or nothing of it was recognised.
 type Reader = fn(&dyn Image, &Parts<'_>, &mut Kept) -> Option<Read>;
 
 /// Those that there are.
-const READERS: [Reader; 1] = [glibc::read];
+const READERS: [Reader; 2] = [glibc::read, jemalloc::read];
 
 /// What was read of one allocator, and where it is.
 #[derive(Default)]

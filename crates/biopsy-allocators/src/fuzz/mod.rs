@@ -1,8 +1,12 @@
 //! A process made by hand, and what becomes of it when any of its bytes change. For tests and for fuzzing.
 
+mod jemalloc;
+
 use biopsy_image::{
     Absence, Backing, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError, Thread,
 };
+
+pub use self::jemalloc::MadeJemalloc;
 
 /// Data of the C library, with the main arena in it.
 const DATA: u64 = 0x7f00_0000_0000;
@@ -144,7 +148,8 @@ impl Image for MadeProcess {
     }
 }
 
-/// Entry point for fuzzing: each ten bytes are a place in the process and a word to put there. The parts never hold more than there is.
+/// Entry point for fuzzing: each ten bytes are a place in the process and a word to put there, in one that uses glibc's malloc and, as
+/// long as they fit, in one that uses jemalloc. The parts never hold more than there is.
 ///
 /// # Panics
 /// When they do.
@@ -160,6 +165,23 @@ pub fn fuzz_footprint(bytes: &[u8]) {
     let footprint = crate::footprint(&made, &[]);
     let all: u64 = footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
     assert!(all <= (HEAP_BYTES + DATA_BYTES) as u64, "{footprint:#?}");
+    fuzz_jemalloc(bytes);
+}
+
+/// The same of a process that uses jemalloc: places are numbers of words of its structures; the first one says which layout.
+///
+/// # Panics
+/// When parts hold more than there is, or a block is listed that is in no mapping.
+fn fuzz_jemalloc(bytes: &[u8]) {
+    let mut made = MadeJemalloc::new(bytes.first().is_none_or(|byte| byte % 2 == 0));
+    for patch in bytes.as_chunks::<10>().0.iter().take(256) {
+        let [low, high, word @ ..] = *patch;
+        let place = MadeJemalloc::place(u16::from_le_bytes([low, high]).into());
+        made.word(place, u64::from_le_bytes(word));
+    }
+    let memory = crate::with_blocks(&made, &[], 1 << 16);
+    let all: u64 = memory.footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
+    assert!(all <= MadeJemalloc::bytes(), "{:#?}", memory.footprint);
 }
 
 #[cfg(test)]

@@ -1,0 +1,196 @@
+//! Finding the tree of extents without symbols, and going through it.
+//!
+//! The tree (`rtree_t`, of 48 bits of address) has two levels of 2^18 words each. The root is data of a module; a word of it leads to a leaf, which
+//! stands for 1 GiB of addresses, and a word of a leaf to the extent that has the page. The extent says its address, so the place of a word
+//! in a leaf is known from where it leads, and the place of the leaf in the root as well: where the root begins follows.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use biopsy_image::{Backing, Image, Mapping, MemoryExt};
+
+use super::PAGE;
+use super::base::Bases;
+use super::layout::extent_of;
+use super::pages::Pages;
+
+/// Words of the root, and of a leaf.
+const WORDS: u64 = 1 << 18;
+/// Bytes of them.
+const BYTES: u64 = WORDS * 8;
+/// Bytes of addresses that a leaf stands for.
+const OF_LEAF: u64 = WORDS * PAGE;
+/// Leaves are aligned to a line of a cache.
+const ALIGNMENT: u64 = 64;
+/// Bytes of data of modules that are searched.
+const MOST_SEARCHED: u64 = 128 << 20;
+/// Of one mapping: other memory may follow a module's data without a gap.
+const MOST_OF_ONE: u64 = 64 << 20;
+/// Words that lead into a block of bookkeeping and may be a leaf.
+const MOST_TRIED: usize = 4096;
+/// Pages of a leaf that are agreed on where it stands.
+const ENOUGH: usize = 32;
+/// Bytes read at once.
+const PIECE: u64 = 256 << 10;
+
+/// The leaves, each with the first address that it stands for, by address.
+pub(super) struct Tree {
+    leaves: Vec<(u64, u64)>,
+}
+
+impl Tree {
+    /// Finds it; `None`: there is none.
+    pub(super) fn find(image: &dyn Image, pages: &mut Pages<'_>, bases: &mut Bases) -> Option<Self> {
+        let mut budget = MOST_SEARCHED;
+        let mut tried = BTreeSet::new();
+        for range in data(image.mappings()) {
+            let mut found = None;
+            each_word(image, range, &mut budget, &mut |at, word| {
+                let may_be = word != 0 && word.is_multiple_of(ALIGNMENT) && word >> 47 == 0;
+                if may_be && is_in_one(bases, pages, word) && tried.len() < MOST_TRIED && tried.insert(word) {
+                    found = stands_for(image, pages, bases, word)
+                        .and_then(|first| at.checked_sub(first / OF_LEAF * 8))
+                        .and_then(|root| Self::at(image, pages, bases, root));
+                }
+                found.is_none()
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// With the root at this address: all its words lead to leaves, which stand for what their places say.
+    fn at(image: &dyn Image, pages: &mut Pages<'_>, bases: &mut Bases, root: u64) -> Option<Self> {
+        let mut leaves = Vec::new();
+        let mut whole = true;
+        let mut budget = BYTES;
+        each_word(image, root..root.checked_add(BYTES)?, &mut budget, &mut |at, word| {
+            if word != 0 {
+                let first = (at - root) / 8 * OF_LEAF;
+                whole = is_in_one(bases, pages, word)
+                    && stands_for(image, pages, bases, word).is_none_or(|found| found == first);
+                leaves.push((first, word));
+            }
+            whole
+        });
+        (whole && !leaves.is_empty()).then_some(Self { leaves })
+    }
+
+    /// Goes through the elements of all pages that have one, by address, until `visit` says no. It gives the first page that it wants to
+    /// see next, or one that it has seen already.
+    pub(super) fn visit(&self, image: &dyn Image, visit: &mut dyn FnMut(u64, u64) -> Option<u64>) {
+        let mut next = 0;
+        for &(first, leaf) in &self.leaves {
+            let mut budget = BYTES;
+            let mut goes_on = true;
+            each_word(image, leaf..leaf.saturating_add(BYTES), &mut budget, &mut |at, element| {
+                let page = first + (at - leaf) / 8 * PAGE;
+                if element != 0 && page >= next {
+                    match visit(page, element) {
+                        Some(wanted) => next = wanted,
+                        None => goes_on = false,
+                    }
+                }
+                goes_on
+            });
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// The element of a page.
+    pub(super) fn element(&self, pages: &mut Pages<'_>, page: u64) -> Option<u64> {
+        let first = page / OF_LEAF * OF_LEAF;
+        let at = self.leaves.binary_search_by_key(&first, |&(first, _)| first).ok()?;
+        let (_, leaf) = self.leaves.get(at)?;
+        pages.word(leaf + (page - first) / PAGE * 8)
+    }
+}
+
+/// Data of modules: what is mapped from a file and may be written, and memory that follows it without a gap.
+fn data(mappings: &[Mapping]) -> Vec<Range<u64>> {
+    let mut found: Vec<Range<u64>> = Vec::new();
+    let mut behind = None;
+    for one in mappings {
+        let is_data = match &one.backing {
+            Backing::File { .. } => true,
+            Backing::Anonymous { label } => behind == Some(one.start) && !label.starts_with('['),
+            Backing::Kernel { .. } | Backing::Unknown => false,
+        };
+        behind = is_data.then_some(one.end);
+        if behind.is_some() && one.protection.write && !one.shared {
+            found.push(one.start..one.end.min(one.start.saturating_add(MOST_OF_ONE)));
+        }
+    }
+    found
+}
+
+/// Whether a leaf has room there, in one block of bookkeeping.
+fn is_in_one(bases: &mut Bases, pages: &mut Pages<'_>, leaf: u64) -> bool {
+    let end = leaf.checked_add(BYTES);
+    bases.holding(pages, leaf).zip(end).is_some_and(|(block, end)| end <= block.end)
+}
+
+/// The first address that a leaf stands for, as all extents say that it leads to at their first pages; `None`: there are none, or they
+/// do not agree.
+fn stands_for(image: &dyn Image, pages: &mut Pages<'_>, bases: &mut Bases, leaf: u64) -> Option<u64> {
+    let mut agreed = 0;
+    let mut first = None;
+    let mut budget = BYTES;
+    each_word(image, leaf..leaf.checked_add(BYTES)?, &mut budget, &mut |at, element| {
+        let extent = extent_of(element);
+        if extent == 0 {
+            return true;
+        }
+        let address = bases.holding(pages, extent).and_then(|_| pages.word(extent + 8));
+        // A page in the middle of a slab, or at the end of an extent, has the element of its first page.
+        let Some(address) = address.filter(|address| address / PAGE % WORDS == (at - leaf) / 8) else {
+            return address.is_some();
+        };
+        let here = address / OF_LEAF * OF_LEAF;
+        agreed += 1;
+        if first.is_some_and(|first| first != here) {
+            first = None;
+            return false;
+        }
+        first = Some(here);
+        agreed < ENOUGH
+    });
+    first
+}
+
+/// Each word of a range that was written to, with its address, until `visit` says no or so many bytes are read.
+fn each_word(
+    image: &dyn Image,
+    range: Range<u64>,
+    budget: &mut u64,
+    visit: &mut dyn FnMut(u64, u64) -> bool,
+) {
+    let mut runs = Vec::new();
+    let pages = range.start / PAGE * PAGE..range.end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+    if image.written(pages, &mut runs).is_err() {
+        return;
+    }
+    let mut bytes = Vec::new();
+    for run in runs {
+        let end = run.end.min(range.end);
+        let mut at = run.start.max(range.start).next_multiple_of(8);
+        while at < end {
+            let length = (end - at).min(PIECE);
+            let Some(left) = budget.checked_sub(length) else { return };
+            *budget = left;
+            bytes.resize(usize::try_from(length).unwrap_or(0), 0);
+            let there = image.read_available(at, &mut bytes);
+            let words = bytes.get(..there).unwrap_or_default().as_chunks::<8>().0;
+            for (at, word) in (at..).step_by(8).zip(words) {
+                if !visit(at, u64::from_le_bytes(*word)) {
+                    return;
+                }
+            }
+            at += length;
+        }
+    }
+}
