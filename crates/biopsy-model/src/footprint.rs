@@ -75,9 +75,9 @@ pub struct KernelSums {
 /// What one allocator of native code holds.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AllocatorFacts {
-    /// Its name: `glibc`.
+    /// Its name: `glibc`, `jemalloc`.
     pub name: String,
-    /// Its arenas, the main one first.
+    /// Its arenas, the main one first; of jemalloc by number.
     pub arenas: Vec<ArenaFacts>,
     /// Blocks that have a mapping of their own, with their headers.
     pub mapped: Blocks,
@@ -109,17 +109,17 @@ impl Blocks {
 /// One arena.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ArenaFacts {
-    /// Where its bookkeeping is.
+    /// Where its bookkeeping is; 0: not known (jemalloc).
     pub address: Avma,
     /// Pieces of memory that it has.
     pub heaps: u64,
-    /// Their bytes, as the allocator counts them.
+    /// Their bytes, as the allocator counts them; of jemalloc without those that are addresses alone (retained).
     pub system: u64,
     /// Of these, bytes in memory.
     pub resident: u64,
     /// Blocks that are in use, or kept by a thread.
     pub used: Blocks,
-    /// Free blocks in its bins.
+    /// Free blocks in its bins; of jemalloc free regions of slabs, and free pages that may still be in memory.
     pub free: Blocks,
     /// Small free blocks that are not merged with their neighbours (fast bins).
     pub fast: Blocks,

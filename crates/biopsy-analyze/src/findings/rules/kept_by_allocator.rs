@@ -16,6 +16,9 @@ const BY_ARENAS: f64 = 0.5;
 /// Arenas that are many.
 const MANY_ARENAS: usize = 8;
 
+/// What returns memory in its own way.
+const JEMALLOC: &str = "jemalloc";
+
 pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     // The last one shows what is kept now.
     let summary = incident.footprints.last()?;
@@ -24,7 +27,8 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let all: u64 = footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
     let part = free as f64 / all.max(1) as f64;
     let (.., severity) = KEPT.into_iter().find(|(least, share, _)| free >= *least && part >= *share)?;
-    let allocator = footprint.allocators.first()?;
+    // A process may have several; it is told of the one that keeps the most.
+    let allocator = footprint.allocators.iter().max_by_key(|one| free_of(one))?;
     let mut evidence = vec![fact(
         format!(
             "{} of {} in memory are free blocks of {}; the program uses {} of its blocks",
@@ -52,7 +56,12 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
                       lie between them. What the system counts as memory of the process is more than it uses; it is no leak of the program."
             .to_owned(),
         evidence,
-        next_steps: if where_it_is.by_arenas() {
+        next_steps: if allocator.name == JEMALLOC {
+            steps(&[
+                "see in a second snapshot after the load has gone whether the free blocks are still there: free pages go back by and by, as operations on memory happen",
+                "let it return them earlier and by itself: `background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0` in `MALLOC_CONF` (redis has `MEMORY PURGE`), or purge at quiet moments with `arena.<i>.purge`",
+            ])
+        } else if where_it_is.by_arenas() {
             steps(&[
                 "try fewer arenas: `MALLOC_ARENA_MAX=2` in the environment of the process; each thread that allocates may otherwise have its own",
                 "see in a second snapshot after the load has gone whether the free blocks are still there",
@@ -64,6 +73,12 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
             ])
         },
     })
+}
+
+/// Bytes in memory that an allocator does not have in use.
+fn free_of(allocator: &AllocatorFacts) -> u64 {
+    let free = allocator.arenas.iter().map(|arena| arena.resident.saturating_sub(arena.used.bytes));
+    free.fold(0, u64::saturating_add)
 }
 
 /// Which part of an allocator keeps the free bytes.
@@ -150,6 +165,26 @@ mod tests {
         ] {
             assert_eq!(found(&[free], used).map(|finding| finding.severity), severity, "{free} of {used}");
         }
+    }
+
+    #[test]
+    fn what_to_do_is_told_of_the_allocator_that_keeps_it() {
+        let of = |name: &str, mb: u64| AllocatorFacts {
+            name: name.to_owned(),
+            arenas: vec![ArenaFacts { resident: mb << 20, ..ArenaFacts::default() }],
+            ..AllocatorFacts::default()
+        };
+        let part = |kind, mb: u64| FootprintPart { kind, resident: mb << 20, reserved: mb << 20 };
+        let facts = Footprint {
+            parts: vec![part(MemoryKind::AllocatorFree, 400), part(MemoryKind::Allocated, 100)],
+            allocators: vec![of("glibc", 1), of("jemalloc", 399)],
+            ..Footprint::default()
+        };
+        let footprints = [FootprintSummary { name: "server".to_owned(), facts }];
+        let incident = Incident { recorded: None, heaps: &[], growth: None, footprints: &footprints };
+        let finding = find(&incident).expect("it is much");
+        assert!(finding.title.contains("kept by jemalloc"), "{}", finding.title);
+        assert!(!finding.next_steps.iter().any(|step| step.contains("malloc_trim") || step.contains("ARENA_MAX")));
     }
 
     #[test]
