@@ -233,6 +233,7 @@ impl Image for MadeJemalloc {
 #[cfg(test)]
 mod tests {
     use biopsy_model::footprint::{Blocks, Footprint};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::{footprint, with_blocks};
@@ -305,5 +306,23 @@ mod tests {
         let mut made = MadeJemalloc::new(true);
         made.word(ROOT + (HEAP >> 30) * 8 + 8, LEAF);
         assert!(crate::footprint(&made, &[]).allocators.is_empty());
+    }
+
+    proptest! {
+        /// Words that lead somewhere, or are as large as those that are there, go further than noise.
+        #[test]
+        fn any_pointers_are_followed_to_an_end(
+            patches in prop::collection::vec((any::<u16>(), 0..PLACES.len(), 0..0x4000_u64, 0..3_u64, 0..64_u32), 0..40),
+        ) {
+            let bytes: Vec<u8> = patches.into_iter().flat_map(|(place, to, offset, kind, shift)| {
+                let word = match kind {
+                    0 => PLACES[to].start + offset,
+                    1 => PLACES[to].start + offset / 64 * 64,
+                    _ => offset << shift,
+                };
+                place.to_le_bytes().into_iter().chain(word.to_le_bytes()).collect::<Vec<u8>>()
+            }).collect();
+            super::super::fuzz_jemalloc(&bytes);
+        }
     }
 }

@@ -14,7 +14,7 @@ const UNIT: u64 = 2 << 20;
 /// Units that a place in a block may be behind its start: blocks grow by and by, to this where the bookkeeping has some gigabytes.
 const MOST_UNITS: u64 = 256;
 /// Headers that are looked at in all.
-const MOST_LOOKS: usize = 1 << 16;
+const MOST_LOOKS: usize = 1 << 14;
 /// A block is not larger.
 const LARGEST: u64 = 1 << 40;
 /// The smallest header: size, next, the first words of an extent.

@@ -30,6 +30,11 @@ const MOST_OF_ONE: u64 = 64 << 20;
 const MOST_TRIED: usize = 4096;
 /// Pages of a leaf that are agreed on where it stands.
 const ENOUGH: usize = 32;
+/// Bytes of leaves that are looked through to find the root, and then to read all: of a heap of a gigabyte 2 MiB at most.
+const MOST_TO_FIND: u64 = 1 << 30;
+const MOST_OF_LEAVES: u64 = 4 << 30;
+/// What a module's data has less than the root where that begins in its last page that is mapped from the file.
+const LESS: u64 = 16 * PAGE;
 /// Bytes read at once.
 const PIECE: u64 = 256 << 10;
 
@@ -43,14 +48,16 @@ impl Tree {
     pub(super) fn find(image: &dyn Image, pages: &mut Pages<'_>, bases: &mut Bases) -> Option<Self> {
         let mut budget = MOST_SEARCHED;
         let mut tried = BTreeSet::new();
+        let mut left = MOST_TO_FIND;
         for range in data(image.mappings()) {
             let mut found = None;
             each_word(image, range, &mut budget, &mut |at, word| {
                 let may_be = word != 0 && word.is_multiple_of(ALIGNMENT) && word >> 47 == 0;
                 if may_be && is_in_one(bases, pages, word) && tried.len() < MOST_TRIED && tried.insert(word) {
-                    found = stands_for(image, pages, bases, word)
+                    let first = stands_for(image, pages, bases, word, &mut left).flatten();
+                    found = first
                         .and_then(|first| at.checked_sub(first / OF_LEAF * 8))
-                        .and_then(|root| Self::at(image, pages, bases, root));
+                        .and_then(|root| Self::at(image, pages, bases, root, &mut left));
                 }
                 found.is_none()
             });
@@ -62,7 +69,13 @@ impl Tree {
     }
 
     /// With the root at this address: all its words lead to leaves, which stand for what their places say.
-    fn at(image: &dyn Image, pages: &mut Pages<'_>, bases: &mut Bases, root: u64) -> Option<Self> {
+    fn at(
+        image: &dyn Image,
+        pages: &mut Pages<'_>,
+        bases: &mut Bases,
+        root: u64,
+        left: &mut u64,
+    ) -> Option<Self> {
         let mut leaves = Vec::new();
         let mut whole = true;
         let mut budget = BYTES;
@@ -70,7 +83,8 @@ impl Tree {
             if word != 0 {
                 let first = (at - root) / 8 * OF_LEAF;
                 whole = is_in_one(bases, pages, word)
-                    && stands_for(image, pages, bases, word).is_none_or(|found| found == first);
+                    && stands_for(image, pages, bases, word, left)
+                        .is_some_and(|found| found.is_none_or(|found| found == first));
                 leaves.push((first, word));
             }
             whole
@@ -82,8 +96,8 @@ impl Tree {
     /// see next, or one that it has seen already.
     pub(super) fn visit(&self, image: &dyn Image, visit: &mut dyn FnMut(u64, u64) -> Option<u64>) {
         let mut next = 0;
+        let mut budget = MOST_OF_LEAVES;
         for &(first, leaf) in &self.leaves {
-            let mut budget = BYTES;
             let mut goes_on = true;
             each_word(image, leaf..leaf.saturating_add(BYTES), &mut budget, &mut |at, element| {
                 let page = first + (at - leaf) / 8 * PAGE;
@@ -121,7 +135,8 @@ fn data(mappings: &[Mapping]) -> Vec<Range<u64>> {
             Backing::Kernel { .. } | Backing::Unknown => false,
         };
         behind = is_data.then_some(one.end);
-        if behind.is_some() && one.protection.write && !one.shared {
+        // The root is 2 MiB of it.
+        if behind.is_some() && one.protection.write && !one.shared && one.size() + LESS >= BYTES {
             found.push(one.start..one.end.min(one.start.saturating_add(MOST_OF_ONE)));
         }
     }
@@ -134,13 +149,19 @@ fn is_in_one(bases: &mut Bases, pages: &mut Pages<'_>, leaf: u64) -> bool {
     bases.holding(pages, leaf).zip(end).is_some_and(|(block, end)| end <= block.end)
 }
 
-/// The first address that a leaf stands for, as all extents say that it leads to at their first pages; `None`: there are none, or they
-/// do not agree.
-fn stands_for(image: &dyn Image, pages: &mut Pages<'_>, bases: &mut Bases, leaf: u64) -> Option<u64> {
+/// The first address that a leaf stands for, as all extents say that it leads to at their first pages, or none where there are none;
+/// `None`: they do not agree, or `left` bytes are used up.
+fn stands_for(
+    image: &dyn Image,
+    pages: &mut Pages<'_>,
+    bases: &mut Bases,
+    leaf: u64,
+    left: &mut u64,
+) -> Option<Option<u64>> {
     let mut agreed = 0;
     let mut first = None;
-    let mut budget = BYTES;
-    each_word(image, leaf..leaf.checked_add(BYTES)?, &mut budget, &mut |at, element| {
+    let mut agree = true;
+    each_word(image, leaf..leaf.checked_add(BYTES)?, left, &mut |at, element| {
         let extent = extent_of(element);
         if extent == 0 {
             return true;
@@ -148,18 +169,16 @@ fn stands_for(image: &dyn Image, pages: &mut Pages<'_>, bases: &mut Bases, leaf:
         let address = bases.holding(pages, extent).and_then(|_| pages.word(extent + 8));
         // A page in the middle of a slab, or at the end of an extent, has the element of its first page.
         let Some(address) = address.filter(|address| address / PAGE % WORDS == (at - leaf) / 8) else {
-            return address.is_some();
+            agree = address.is_some();
+            return agree;
         };
         let here = address / OF_LEAF * OF_LEAF;
         agreed += 1;
-        if first.is_some_and(|first| first != here) {
-            first = None;
-            return false;
-        }
+        agree = first.is_none_or(|first| first == here);
         first = Some(here);
-        agreed < ENOUGH
+        agree && agreed < ENOUGH
     });
-    first
+    (agree && *left >= PIECE).then_some(first)
 }
 
 /// Each word of a range that was written to, with its address, until `visit` says no or so many bytes are read.

@@ -184,7 +184,9 @@ mod tests {
         let incident = Incident { recorded: None, heaps: &[], growth: None, footprints: &footprints };
         let finding = find(&incident).expect("it is much");
         assert!(finding.title.contains("kept by jemalloc"), "{}", finding.title);
-        assert!(!finding.next_steps.iter().any(|step| step.contains("malloc_trim") || step.contains("ARENA_MAX")));
+        assert!(
+            !finding.next_steps.iter().any(|step| step.contains("malloc_trim") || step.contains("ARENA_MAX"))
+        );
     }
 
     #[test]
