@@ -165,23 +165,7 @@ pub fn fuzz_footprint(bytes: &[u8]) {
     let footprint = crate::footprint(&made, &[]);
     let all: u64 = footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
     assert!(all <= (HEAP_BYTES + DATA_BYTES) as u64, "{footprint:#?}");
-    fuzz_jemalloc(bytes);
-}
-
-/// The same of a process that uses jemalloc: places are numbers of words of its structures; the first one says which layout.
-///
-/// # Panics
-/// When parts hold more than there is, or a block is listed that is in no mapping.
-fn fuzz_jemalloc(bytes: &[u8]) {
-    let mut made = MadeJemalloc::new(bytes.first().is_none_or(|byte| byte % 2 == 0));
-    for patch in bytes.as_chunks::<10>().0.iter().take(256) {
-        let [low, high, word @ ..] = *patch;
-        let place = MadeJemalloc::place(u16::from_le_bytes([low, high]).into());
-        made.word(place, u64::from_le_bytes(word));
-    }
-    let memory = crate::with_blocks(&made, &[], 1 << 16);
-    let all: u64 = memory.footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
-    assert!(all <= MadeJemalloc::bytes(), "{:#?}", memory.footprint);
+    jemalloc::fuzz(bytes);
 }
 
 #[cfg(test)]

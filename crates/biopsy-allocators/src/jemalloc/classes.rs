@@ -1,7 +1,7 @@
 //! Sizes of blocks (`include/jemalloc/internal/sc.h`): multiples of the quantum up to four of them, then four to each power of two. The
 //! smaller ones are regions of slabs, as large as it takes to leave nothing over.
 
-use super::PAGE;
+use super::layout::PAGE;
 
 /// From here on a block is an extent of its own.
 pub(super) const LARGE: u64 = 16 << 10;

@@ -9,10 +9,9 @@
 
 use biopsy_image::Image;
 
-use super::PAGE;
 use super::base::Bases;
 use super::classes::{LARGE, SizeTable, slab_bytes};
-use super::layout::{self, LAYOUTS, Layout, State, extent_of};
+use super::layout::{self, LAYOUTS, Layout, PAGE, State, extent_of};
 use super::pages::Pages;
 use super::tree::Tree;
 

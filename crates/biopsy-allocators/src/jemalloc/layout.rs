@@ -1,5 +1,8 @@
 //! What the bits of an extent mean, by version (`extent_structs.h`, since 5.3 `edata.h`).
 
+/// Bytes of a page, as it is built for x86-64.
+pub(super) const PAGE: u64 = 4096;
+
 /// Where what is in the first word of an extent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {

@@ -31,8 +31,6 @@ use crate::readers::Read;
 
 /// Its name in facts and sentences.
 const NAME: &str = "jemalloc";
-/// Bytes of a page, as it is built for x86-64.
-const PAGE: u64 = 4096;
 
 /// Reads it; `None`: the process does not use it, or nothing of it was recognised.
 pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: &mut Kept) -> Option<Read> {

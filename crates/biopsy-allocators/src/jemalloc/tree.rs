@@ -9,9 +9,8 @@ use std::ops::Range;
 
 use biopsy_image::{Backing, Image, Mapping, MemoryExt};
 
-use super::PAGE;
 use super::base::Bases;
-use super::layout::extent_of;
+use super::layout::{PAGE, extent_of};
 use super::pages::Pages;
 
 /// Words of the root, and of a leaf.
