@@ -12,6 +12,7 @@ pub mod fuzz;
 mod glibc;
 mod jemalloc;
 mod kept;
+mod musl;
 mod others;
 mod parts;
 mod readers;

@@ -8,7 +8,7 @@ const OTHERS: [(&[u8], &str); 9] = [
     (b"libjemalloc", "jemalloc"),
     (b"libmimalloc", "mimalloc"),
     (b"libtcmalloc", "tcmalloc"),
-    (b"ld-musl", "malloc of musl"),
+    (b"ld-musl", "musl"),
     (b"libjvm.so", "the Java virtual machine"),
     (b"libpython", "Python"),
     (b"python", "Python"),

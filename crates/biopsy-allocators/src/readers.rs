@@ -7,13 +7,13 @@ use biopsy_model::footprint::AllocatorFacts;
 
 use crate::kept::{Kept, UsedBlock};
 use crate::parts::{Parts, overlap};
-use crate::{glibc, jemalloc};
+use crate::{glibc, jemalloc, musl};
 
 /// Reads one allocator; `None`: the process does not use it, or nothing of it was recognised.
 type Reader = fn(&dyn Image, &Parts<'_>, &mut Kept) -> Option<Read>;
 
 /// Those that there are.
-const READERS: [Reader; 2] = [glibc::read, jemalloc::read];
+const READERS: [Reader; 3] = [glibc::read, jemalloc::read, musl::read];
 
 /// What was read of one allocator, and where it is.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use biopsy_image::{
 pub use self::jemalloc::MadeJemalloc;
 
 /// Data of the C library, with the main arena in it.
-const DATA: u64 = 0x7f00_0000_0000;
+pub(crate) const DATA: u64 = 0x7f00_0000_0000;
 const DATA_BYTES: usize = 0x2000;
 /// The main arena in the layout of 2.27 to 2.42.
 const ARENA: u64 = DATA + 0x400;
@@ -17,7 +17,7 @@ const TOP: u64 = ARENA + 96;
 const BINS: u64 = ARENA + 112;
 const NEXT: u64 = BINS + 127 * 16 + 16;
 /// Memory that the data segment grew by.
-const HEAP: u64 = 0x5500_0000_0000;
+pub(crate) const HEAP: u64 = 0x5500_0000_0000;
 const HEAP_BYTES: usize = 0x4000;
 
 /// A process with one arena: the cache of a thread that keeps one block, a block in use, a free one, one in a fast bin, the end.
@@ -39,6 +39,14 @@ impl MadeProcess {
     /// is room for 14 KiB.
     #[must_use]
     pub fn with_blocks(more: &[u64]) -> (Self, Vec<u64>) {
+        let mut made = Self::empty();
+        made.arena();
+        let more = made.blocks(more);
+        (made, more)
+    }
+
+    /// Its mappings, with nothing in them.
+    pub(crate) fn empty() -> Self {
         let mapping = |start, bytes: usize, backing| Mapping {
             start,
             end: start + bytes as u64,
@@ -49,17 +57,14 @@ impl MadeProcess {
         };
         let path = b"/lib/libc.so.6".to_vec();
         let file = Backing::File { path, offset: 0, deleted: false, identity: (1, 2) };
-        let mut made = Self {
+        Self {
             mappings: [
                 mapping(HEAP, HEAP_BYTES, Backing::Anonymous { label: "[heap]".to_owned() }),
                 mapping(DATA, DATA_BYTES, file),
             ],
             bytes: [vec![0; HEAP_BYTES], vec![0; DATA_BYTES]],
             process: ProcessFacts::default(),
-        };
-        made.arena();
-        let more = made.blocks(more);
-        (made, more)
+        }
     }
 
     fn arena(&mut self) {
@@ -154,7 +159,18 @@ impl Image for MadeProcess {
 /// # Panics
 /// When they do.
 pub fn fuzz_footprint(bytes: &[u8]) {
-    let mut made = MadeProcess::new();
+    changed(MadeProcess::new(), bytes);
+}
+
+/// The same of a process that uses musl's malloc.
+///
+/// # Panics
+/// As [`fuzz_footprint`].
+pub fn fuzz_musl(bytes: &[u8]) {
+    changed(MadeProcess::of_musl(), bytes);
+}
+
+fn changed(mut made: MadeProcess, bytes: &[u8]) {
     for patch in bytes.as_chunks::<10>().0.iter().take(256) {
         let [low, high, word @ ..] = *patch;
         let place = u64::from(u16::from_le_bytes([low, high])) % (HEAP_BYTES + DATA_BYTES) as u64;
@@ -213,6 +229,7 @@ mod tests {
         #[test]
         fn any_memory_is_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             fuzz_footprint(&bytes);
+            fuzz_musl(&bytes);
         }
 
         /// Words that lead somewhere go further than noise.
@@ -225,6 +242,7 @@ mod tests {
                 place.to_le_bytes().into_iter().chain(word.to_le_bytes()).collect::<Vec<u8>>()
             }).collect();
             fuzz_footprint(&bytes);
+            fuzz_musl(&bytes);
         }
     }
 }
