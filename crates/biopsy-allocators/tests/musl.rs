@@ -43,7 +43,7 @@ fn compiled(flags: &[&str]) -> (TempDir, PathBuf) {
 
 /// Numbers of the line in which the program tells what it holds, and what is read of it.
 fn counted_and_read(program: &PathBuf) -> (Vec<u64>, NativeMemory) {
-    let mut target = TargetProcess::spawn(Command::new(program));
+    let target = TargetProcess::spawn(Command::new(program));
     let survival = Survival::before(target.pid());
     let line = target.line_starting_with("COUNTED ", Duration::from_secs(60)).expect("it counts");
     let counted = line.split(' ').skip(1).map(|word| word.parse().expect("a number")).collect();
@@ -96,7 +96,7 @@ fn a_program_of_musl_is_counted_as_it_counts_itself() {
         let sizes: Vec<u64> = blocks.iter().map(|block| block.size).filter(is_large).collect();
         assert_eq!((sizes.len() as u64, sizes.iter().sum::<u64>()), (large, large_bytes), "{name}");
         // The one that begins on four mebibytes.
-        let is_aligned = |start: Avma| start.0 % (4 << 20) == 0;
+        let is_aligned = |start: Avma| start.0.is_multiple_of(4 << 20);
         assert!(blocks.iter().any(|one| is_aligned(one.start) && one.size == 1_000_000), "{name}");
     }
 }

@@ -16,6 +16,7 @@ type Entry = fn(&[u8]);
 
 const ENTRIES: &[(&str, Entry)] = &[
     ("allocators", biopsy_allocators::fuzz::fuzz_footprint),
+    ("allocators_musl", biopsy_allocators::fuzz::fuzz_musl),
     ("blocks", biopsy_blocks::fuzz::fuzz_blocks),
     ("bundle", biopsy_recording::fuzz_bundle),
     ("compiled_unwind", biopsy_stacks::fuzz::fuzz_compiled),

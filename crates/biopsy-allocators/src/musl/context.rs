@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use biopsy_image::{Backing, Image, Mapping, MemoryExt};
 
-use super::old::Bins;
+use super::old::{self, Bins};
 
 /// `struct malloc_context` where the size of a page is known when musl is compiled.
 pub(super) const CONTEXT_BYTES: u64 = 928;
@@ -83,7 +83,7 @@ pub(super) fn find(image: &dyn Image) -> Option<Found> {
             return Some(Found::Context(Box::new(found)));
         }
     }
-    bins.are_of_old_musl().then_some(Found::Old)
+    bins.are_of_old_musl(image).then_some(Found::Old)
 }
 
 fn in_data(
@@ -114,7 +114,7 @@ fn in_data(
             }
             // One may lie across two pieces: the next one begins before the end.
             let behind = at + length;
-            at = if behind < run.end { behind - CONTEXT_BYTES } else { run.end };
+            at = if behind < run.end { behind - CONTEXT_BYTES.max(old::BYTES) } else { run.end };
         }
     }
     None

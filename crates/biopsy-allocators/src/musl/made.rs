@@ -138,7 +138,7 @@ mod tests {
             assert_eq!(sums, 0x6000, "{address:#x}");
         }
         // The heads of a block: its bytes are unknown. Of one thread that may be.
-        let torn = broken(OUTER + 16 + 8, 0);
+        let torn = broken(OUTER + 16 + 8 + 64, 0);
         assert!(torn.allocators[0].arenas[0].unknown == 64, "{torn:#?}");
         // No area begins with the secret, or the list of areas is a circle.
         assert!(broken(AREA, 1).allocators.is_empty());

@@ -66,6 +66,12 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
                 "try fewer arenas: `MALLOC_ARENA_MAX=2` in the environment of the process; each thread that allocates may otherwise have its own",
                 "see in a second snapshot after the load has gone whether the free blocks are still there",
             ])
+        } else if allocator.name == "musl" {
+            // It has no `malloc_trim`: pages go back when all blocks of a group are free.
+            steps(&[
+                "see in a second snapshot after the load has gone whether the free blocks are still there",
+                "try an allocator that returns memory by itself",
+            ])
         } else {
             steps(&[
                 "see in a second snapshot after the load has gone whether the free blocks are still there",
