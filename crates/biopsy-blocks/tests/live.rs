@@ -10,7 +10,7 @@ use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, freeze, plan};
 use biopsy_target::identity::key_of;
 use biopsy_testkit::{
-    Privilege, TargetProcess, compile_c, compile_cpp, compile_rust, require_all, require_program,
+    Privilege, TargetProcess, compile_c, compile_cpp, compile_rust, require_all, require_program, temp_dir,
 };
 
 /// The ways from roots to what the program keeps, by the type that is looked for, once there is something.
@@ -25,7 +25,7 @@ fn ways_to(command: Command, of: &str) -> Vec<String> {
         let plan = plan(&[key], &options).expect("it runs");
         let frozen = freeze(plan, &options).expect("it can be frozen").pop().expect("one");
         let memory = biopsy_allocators::with_blocks(&frozen, &[], biopsy_blocks::MOST_BLOCKS);
-        let blocks = memory.blocks.expect("glibc is understood");
+        let blocks = memory.blocks.expect("the allocator is understood");
         let heap =
             biopsy_blocks::read(&frozen, blocks, &memory.areas, vec!["/".into()], biopsy_blocks::MOST_BLOCKS)
                 .expect("memory");
@@ -64,6 +64,29 @@ fn objects_of_cpp_have_their_class_and_the_variable_that_holds_them() {
     is_held(&ways_to(Command::new(program), "Session"), "global of guests-stripped");
     let shapes = compile_cpp("shapes", include_str!("../../../fixtures/leaks/cpp/shapes.cpp"), &["-O2"]);
     is_held(&ways_to(Command::new(shapes), "Circle"), "variable of main → ");
+}
+
+#[test]
+fn what_a_program_of_musl_keeps_is_told_by_the_variable() {
+    if !require_all(NEEDED) || !require_program("musl-gcc", &["--version"]) {
+        return;
+    }
+    let folder = temp_dir("musl");
+    let source = folder.path().join("minutes.c");
+    let header = include_str!("../../biopsy-testkit/programs/target.h");
+    std::fs::write(folder.path().join("target.h"), header).expect("it can be written");
+    std::fs::write(&source, include_str!("../../../fixtures/leaks/c/minutes.c")).expect("it can be written");
+    for flags in [&["-static"][..], &[]] {
+        let program = folder.path().join(format!("minutes{}", flags.len()));
+        let mut compiler = Command::new("musl-gcc");
+        compiler
+            .args(["-std=gnu11", "-g", "-O1", "-pthread"])
+            .args(flags)
+            .arg("-o")
+            .args([&program, &source]);
+        assert!(compiler.status().is_ok_and(|status| status.success()), "{compiler:?}");
+        is_held(&ways_to(Command::new(program), "text"), "global minutes → ");
+    }
 }
 
 #[test]
