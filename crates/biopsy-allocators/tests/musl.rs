@@ -11,8 +11,7 @@ use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, freeze, plan};
 use biopsy_target::identity::key_of;
 use biopsy_testkit::{
-    Privilege, Survival, TargetProcess, TempDir, compile_rust, require, require_program, require_that,
-    temp_dir,
+    Privilege, Survival, TargetProcess, TempDir, compile_rust, require, require_program, temp_dir,
 };
 
 fn memory_of(pid: u32) -> NativeMemory {
@@ -102,12 +101,18 @@ fn a_program_of_musl_is_counted_as_it_counts_itself() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
 fn a_rust_program_of_musl_is_counted_as_it_counts_itself() {
     const TARGET: &str = "x86_64-unknown-linux-musl";
     let print = ["--print", "target-libdir", "--target", TARGET];
     let libraries = Command::new("rustc").args(print).output().map(|done| done.stdout).unwrap_or_default();
     let folder = PathBuf::from(String::from_utf8_lossy(&libraries).trim());
-    if !require(Privilege::Ptrace) || !require_that(folder.is_dir(), "Rust has no target for musl") {
+    if !require(Privilege::Ptrace) {
+        return;
+    }
+    if !folder.is_dir() {
+        // Debian's Rust has none, and programs in C see the same: nothing fails for it.
+        eprintln!("skipped: Rust has no target for musl");
         return;
     }
     let program =

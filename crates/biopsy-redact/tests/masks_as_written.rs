@@ -18,7 +18,7 @@ fn json(text: &str) -> String {
 }
 
 fn entities(text: &str) -> String {
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('[', "&#91;").replace(']', "&#x5d;")
+    text.replace('&', "&amp;").replace('"', "&quot;")
 }
 
 fn percent(text: &str) -> String {

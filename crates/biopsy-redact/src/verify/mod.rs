@@ -236,9 +236,12 @@ fn inside_mask(text: &[u8], at: usize) -> bool {
             rule.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
         })
         && digits.is_some_and(|digits| {
-            // The end is escaped in Markdown.
-            let digits = digits.strip_suffix(br"\").unwrap_or(digits);
-            digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit)
+            // The end is escaped in Markdown, and twice in Markdown that is in a page.
+            let (digits, end) = digits.split_at(digits.len().min(8));
+            digits.len() == 8
+                && digits.iter().all(u8::is_ascii_hexdigit)
+                && end.len() <= 2
+                && end.iter().all(|b| *b == b'\\')
         })
         && parts.next().is_none()
 }
