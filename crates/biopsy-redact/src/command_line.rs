@@ -299,3 +299,6 @@ impl Hide {
 fn is_long_option(arg: &str) -> bool {
     arg.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
+
+#[cfg(test)]
+mod tests;

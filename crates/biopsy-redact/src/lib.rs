@@ -42,6 +42,7 @@ mod env;
 mod error;
 mod escapes;
 mod examples;
+mod extent;
 mod forms;
 mod fuzz;
 mod grouped;

@@ -215,3 +215,6 @@ fn entity_at(text: &[u8], start: usize) -> Option<usize> {
     let length = name.iter().take_while(|b| b.is_ascii_alphanumeric()).count();
     (length > 0 && name.get(length) == Some(&b';')).then(|| 2 + (rest.len() - name.len()) + length)
 }
+
+#[cfg(test)]
+mod tests;

@@ -145,3 +145,6 @@ fn whole_quotes(text: &[u8], cell: &Range<usize>, range: Range<usize>) -> Range<
     let end = range.end + usize::from(is_cut(range.end));
     start.min(end)..end
 }
+
+#[cfg(test)]
+mod tests;

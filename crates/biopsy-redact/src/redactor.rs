@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::encoded;
 use crate::escapes;
+use crate::extent::Extent;
 use crate::json;
 use crate::learned::{Learned, Learning, Source};
 use crate::plausible;
@@ -137,7 +138,7 @@ impl Redactor {
     /// Masks every secret in `text`. What key rules find is learned, and learned values are masked wherever they stand.
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Redacted<'t> {
-        let (bytes, hits) = self.plain(text.as_bytes());
+        let (bytes, hits) = self.plain(text.as_bytes(), Extent::Whole);
         let text = match bytes {
             Cow::Borrowed(_) => Cow::Borrowed(text),
             // Spans are widened to whole characters, so the bytes are UTF-8; should that ever fail, the lossy text is
@@ -215,17 +216,19 @@ impl Redactor {
     ///
     /// Only what starts at `new` or behind it is learned: in front of it is context that may begin in the middle of a
     /// name, where `PublicKeyToken=...` can look like `Token=...`.
-    pub(crate) fn spans(&self, text: &[u8], new: usize) -> Vec<Span> {
+    pub(crate) fn spans(&self, text: &[u8], new: usize, extent: Extent) -> Vec<Span> {
         let mut masks = pseudonym::masks_in(text);
         let mut spans = Vec::new();
-        self.find(text, &masks, new, &mut spans);
+        self.find(text, &masks, new, extent, &mut spans);
         let plain = spans.len();
         for (island, order) in wide::islands(text) {
             let folded = wide::fold(&text[island.clone()], order).text;
             let place = |range: Range<usize>| island.start + range.start * 2..island.start + range.end * 2;
             let inner_masks = pseudonym::masks_in(&folded);
             let from = spans.len();
-            self.find(&folded, &inner_masks, new.saturating_sub(island.start).div_ceil(2), &mut spans);
+            let new = new.saturating_sub(island.start).div_ceil(2);
+            let inner_extent = if island.end == text.len() { extent } else { Extent::Part };
+            self.find(&folded, &inner_masks, new, inner_extent, &mut spans);
             for span in &mut spans[from..] {
                 span.pseudonym =
                     Some(span.pseudonym.unwrap_or_else(|| self.key.pseudonym(&folded[span.range.clone()])));
@@ -246,7 +249,7 @@ impl Redactor {
     }
 
     /// What rules and learned values say about a text without UTF-16.
-    fn find(&self, text: &[u8], masks: &[Range<usize>], new: usize, spans: &mut Vec<Span>) {
+    fn find(&self, text: &[u8], masks: &[Range<usize>], new: usize, extent: Extent, spans: &mut Vec<Span>) {
         let from = spans.len();
         self.engine.find(text, masks, spans);
         let mut undone = escapes::unescaped(text);
@@ -276,8 +279,10 @@ impl Redactor {
                 let next = masks.partition_point(|mask| mask.end <= range.start);
                 masks.get(next).is_some_and(|mask| mask.start < range.end)
             };
-            let new =
-                |span: &&Span| span.learn && !span.open && span.range.start >= new && !ours(&span.range);
+            let is_known_whole = |span: &Span| !span.open || extent.ends(text, &span.range);
+            let new = |span: &&Span| {
+                span.learn && span.range.start >= new && is_known_whole(span) && !ours(&span.range)
+            };
             let bare = |value: &[u8]| bare_places(text, value, &spans[from..]);
             for span in spans[from..].iter().filter(new) {
                 let is_many = span.rule.is_some_and(|rule| self.engine.rules()[rule].many);
@@ -381,11 +386,19 @@ impl Redactor {
 
     /// Masks `text`, which is in an encoding that keeps ASCII where it is, until nothing changes: so a second call on
     /// the result changes nothing either.
-    pub(crate) fn plain<'t>(&self, text: &'t [u8]) -> (Cow<'t, [u8]>, Vec<Hit>) {
+    pub(crate) fn plain<'t>(&self, text: &'t [u8], extent: Extent) -> (Cow<'t, [u8]>, Vec<Hit>) {
+        // The first line begins behind it.
+        if let Some(behind) = text.strip_prefix(wide::MARK) {
+            let (redacted, hits) = self.plain(behind, extent);
+            return match redacted {
+                Cow::Borrowed(_) => (Cow::Borrowed(text), hits),
+                Cow::Owned(redacted) => (Cow::Owned([wide::MARK, &redacted].concat()), hits),
+            };
+        }
         let mut current = Cow::Borrowed(text);
         let mut hits = Vec::new();
         for _ in 0..ROUNDS_MAX {
-            let spans = self.spans(&current, 0);
+            let spans = self.spans(&current, 0, extent);
             if spans.is_empty() {
                 break;
             }
@@ -403,9 +416,9 @@ impl Redactor {
     }
 
     fn any_encoding<'t>(&self, bytes: &'t [u8]) -> (Cow<'t, [u8]>, Vec<Hit>) {
-        let Some(order) = wide::detect(bytes) else { return self.plain(bytes) };
+        let Some(order) = wide::detect(bytes) else { return self.plain(bytes, Extent::Whole) };
         let folded = wide::fold(bytes, order);
-        let (redacted, hits) = self.plain(&folded.text);
+        let (redacted, hits) = self.plain(&folded.text, Extent::Whole);
         match redacted {
             Cow::Borrowed(_) => (Cow::Borrowed(bytes), hits),
             Cow::Owned(text) => (Cow::Owned(wide::unfold(&text, order, folded.rest)), hits),

@@ -16,6 +16,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 use crate::counts::merge_hits;
+use crate::extent::Extent;
 use crate::scan::Span;
 use crate::wide::{self, Order};
 use crate::{Hit, Redactor};
@@ -139,7 +140,13 @@ impl ChunkRedactor<'_> {
 
     /// The encoding, from the first bytes; they then take their way.
     fn decide(&mut self, out: &mut Vec<u8>) {
-        match wide::detect(&self.raw) {
+        let encoding = wide::detect(&self.raw);
+        // The first line begins behind a byte order mark.
+        let mark = wide::mark(encoding);
+        if self.raw.starts_with(&mark) {
+            out.extend(self.raw.drain(..mark.len()));
+        }
+        match encoding {
             Some(order) => {
                 self.encoding = Some(Encoding::Wide(order));
                 self.push_wide(order, false, out);
@@ -187,7 +194,8 @@ impl ChunkRedactor<'_> {
         if !last && self.buffer.len() < self.done + BLOCK + LOOK_AHEAD {
             return;
         }
-        let spans = self.redactor.spans(&self.buffer, self.done);
+        let extent = if last { Extent::Whole } else { Extent::Part };
+        let spans = self.redactor.spans(&self.buffer, self.done, extent);
         let length = self.buffer.len();
         let limit = if last { length } else { length - LOOK_AHEAD };
         let mut piece = Vec::new();
@@ -245,7 +253,7 @@ impl ChunkRedactor<'_> {
         let mut at = 0;
         for lines in around(&piece, masks) {
             settled.extend_from_slice(&piece[at..lines.start]);
-            let (again, hits) = self.redactor.plain(&piece[lines.clone()]);
+            let (again, hits) = self.redactor.plain(&piece[lines.clone()], Extent::Part);
             merge_hits(&mut self.summary.hits, &hits);
             settled.extend_from_slice(&again);
             at = lines.end;
@@ -305,3 +313,6 @@ impl std::fmt::Debug for ChunkRedactor<'_> {
         f.debug_struct("ChunkRedactor").field("summary", &self.summary).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

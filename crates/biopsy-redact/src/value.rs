@@ -515,3 +515,6 @@ fn colour_code(text: &[u8]) -> Option<usize> {
     let last = text.get(start.len() + parameters)?;
     last.is_ascii_alphabetic().then_some(start.len() + parameters + 1)
 }
+
+#[cfg(test)]
+mod tests;

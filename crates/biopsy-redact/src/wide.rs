@@ -20,10 +20,17 @@ pub(crate) struct Folded {
     pub(crate) rest: Option<u8>,
 }
 
+/// A byte order mark in folded text.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes looked at to tell the encoding.
 pub(crate) const DETECT_REACH: usize = 4096;
 /// Shortest stretch of UTF-16 that is looked for in other text, in characters.
 const ISLAND_MIN: usize = 6;
+
+/// The byte order mark of UTF-16 in this order, or of UTF-8.
+pub(crate) fn mark(order: Option<Order>) -> Vec<u8> {
+    order.map_or_else(|| MARK.to_vec(), |order| unfold(MARK, order, None))
+}
 
 /// Is all of this UTF-16? By byte order mark, else because every other byte is nearly zero.
 pub(crate) fn detect(bytes: &[u8]) -> Option<Order> {

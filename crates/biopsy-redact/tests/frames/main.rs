@@ -2,6 +2,7 @@
 //! which every cell, element and attribute may hold what logs and settings hold, read by readers that share nothing with the redactor.
 
 mod apart;
+mod attached;
 mod commands;
 mod content;
 mod csv;
