@@ -15,6 +15,7 @@ mod kept;
 mod musl;
 mod others;
 mod parts;
+mod read;
 mod readers;
 mod window;
 

@@ -7,6 +7,7 @@ use biopsy_model::footprint::AllocatorFacts;
 
 use crate::kept::{Kept, UsedBlock};
 use crate::parts::{Parts, overlap};
+use crate::read::Read;
 use crate::{glibc, jemalloc, musl};
 
 /// Reads one allocator; `None`: the process does not use it, or nothing of it was recognised.
@@ -14,20 +15,6 @@ type Reader = fn(&dyn Image, &Parts<'_>, &mut Kept) -> Option<Read>;
 
 /// Those that there are.
 const READERS: [Reader; 3] = [glibc::read, jemalloc::read, musl::read];
-
-/// What was read of one allocator, and where it is.
-#[derive(Default)]
-pub(crate) struct Read {
-    /// `None`: it is there and was not understood; a warning says why.
-    pub(crate) facts: Option<AllocatorFacts>,
-    /// Memory of arenas, by address.
-    pub(crate) heaps: Vec<Range<u64>>,
-    /// Blocks with a mapping of their own, by address.
-    pub(crate) mapped: Vec<Range<u64>>,
-    /// Bookkeeping that leads to free blocks, by address.
-    pub(crate) books: Vec<Range<u64>>,
-    pub(crate) warnings: Vec<String>,
-}
 
 /// What all of them read.
 #[derive(Default)]

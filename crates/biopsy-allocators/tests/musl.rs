@@ -10,9 +10,7 @@ use biopsy_model::{Avma, Pid};
 use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, freeze, plan};
 use biopsy_target::identity::key_of;
-use biopsy_testkit::{
-    Privilege, Survival, TargetProcess, TempDir, compile_rust, require, require_program, temp_dir,
-};
+use biopsy_testkit::{Privilege, Survival, TargetProcess, TempDir, require, require_program, temp_dir};
 
 fn memory_of(pid: u32) -> NativeMemory {
     let options = FreezeOptions { max_pause: Duration::from_secs(10), ..FreezeOptions::default() };
@@ -98,29 +96,4 @@ fn a_program_of_musl_is_counted_as_it_counts_itself() {
         let is_aligned = |start: Avma| start.0.is_multiple_of(4 << 20);
         assert!(blocks.iter().any(|one| is_aligned(one.start) && one.size == 1_000_000), "{name}");
     }
-}
-
-#[test]
-#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
-fn a_rust_program_of_musl_is_counted_as_it_counts_itself() {
-    const TARGET: &str = "x86_64-unknown-linux-musl";
-    let print = ["--print", "target-libdir", "--target", TARGET];
-    let libraries = Command::new("rustc").args(print).output().map(|done| done.stdout).unwrap_or_default();
-    let folder = PathBuf::from(String::from_utf8_lossy(&libraries).trim());
-    if !require(Privilege::Ptrace) {
-        return;
-    }
-    if !folder.is_dir() {
-        // Debian's Rust has none, and programs in C see the same: nothing fails for it.
-        eprintln!("skipped: Rust has no target for musl");
-        return;
-    }
-    let program =
-        compile_rust("allocates-musl", include_str!("programs/allocates_musl.rs"), &["--target", TARGET]);
-    let (counted, memory) = counted_and_read(&program);
-    is_read_whole("Rust", &memory);
-    let blocks = memory.blocks.unwrap_or_default();
-    let [count, bytes] = counted[..] else { panic!("{counted:?}") };
-    is_about("Rust", blocks.len() as u64, count);
-    is_about("Rust", blocks.iter().map(|block| block.size).sum(), bytes);
 }

@@ -25,7 +25,7 @@ use self::heaps::Heap;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::parts::Parts;
-use crate::readers::Read;
+use crate::read::Read;
 use crate::window::Window;
 
 /// Reads it; `None`: the process does not use it, or nothing of it was recognised.

@@ -27,7 +27,7 @@ use self::tree::Tree;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::parts::Parts;
-use crate::readers::Read;
+use crate::read::Read;
 
 /// Its name in facts and sentences.
 const NAME: &str = "jemalloc";

@@ -26,7 +26,7 @@ use self::context::{AREA_BYTES, CONTEXT_BYTES, Found};
 use self::walk::Walk;
 use crate::kept::Kept;
 use crate::parts::Parts;
-use crate::readers::Read;
+use crate::read::Read;
 
 /// Reads it; `None`: the process does not use it.
 pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: &mut Kept) -> Option<Read> {

@@ -1,3 +1,5 @@
+//! Which arguments of which programs are masked.
+
 use super::*;
 use crate::{BundleKey, Options};
 

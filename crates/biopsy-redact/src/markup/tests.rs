@@ -1,3 +1,5 @@
+//! A mask keeps within its element, attribute and comment.
+
 use super::*;
 
 /// A span on `part` of `text`, as a rule finds it behind a name or, where not `named`, alone.

@@ -1,3 +1,5 @@
+//! A mask keeps within its cell.
+
 use super::*;
 
 fn kept(text: &str, part: &str, named: bool) -> String {

@@ -1,3 +1,7 @@
+//! Pieces of any size, as files are read.
+
+#![expect(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Where a value begins and ends.
+
 use super::*;
 
 /// The value that begins at `at` behind the name `k`, which is attached with a sign.
