@@ -388,13 +388,18 @@ impl Redactor {
     /// the result changes nothing either.
     pub(crate) fn plain<'t>(&self, text: &'t [u8], extent: Extent) -> (Cow<'t, [u8]>, Vec<Hit>) {
         // The first line begins behind it.
-        if let Some(behind) = text.strip_prefix(wide::MARK) {
-            let (redacted, hits) = self.plain(behind, extent);
-            return match redacted {
-                Cow::Borrowed(_) => (Cow::Borrowed(text), hits),
-                Cow::Owned(redacted) => (Cow::Owned([wide::MARK, &redacted].concat()), hits),
-            };
+        let behind = text.strip_prefix(wide::MARK).unwrap_or(text);
+        let (redacted, hits) = self.until_nothing_changes(behind, extent);
+        match redacted {
+            Cow::Owned(redacted) if behind.len() < text.len() => {
+                (Cow::Owned([wide::MARK, &redacted].concat()), hits)
+            }
+            Cow::Borrowed(_) => (Cow::Borrowed(text), hits),
+            redacted => (redacted, hits),
         }
+    }
+
+    fn until_nothing_changes<'t>(&self, text: &'t [u8], extent: Extent) -> (Cow<'t, [u8]>, Vec<Hit>) {
         let mut current = Cow::Borrowed(text);
         let mut hits = Vec::new();
         for _ in 0..ROUNDS_MAX {

@@ -78,3 +78,10 @@ fn a_byte_order_mark_hides_no_line_and_stays() {
         }
     }
 }
+
+#[test]
+fn a_file_of_byte_order_marks_is_survived() {
+    let marks = "\u{feff}".repeat(500_000);
+    assert_eq!(redactor().text(&marks).text, marks);
+    assert_eq!(streamed(&redactor(), marks.as_bytes(), 4096), marks.as_bytes());
+}
