@@ -169,14 +169,13 @@ pub(crate) fn find_groups(proc_root: &Path, mounts: &Mounts, tree: &[Pid], most:
     all
 }
 
-/// The folder of the group (version 2) that a process is in; `None`: there is no such hierarchy, it is not mounted here, or the process
-/// is in its root, which is the whole machine.
+/// The folder of the group (version 2) that a process is in; `None`: there is no such hierarchy, it or it is not mounted here.
 pub(crate) fn own_unified_folder(proc_root: &Path, pid: Pid) -> Option<PathBuf> {
     let mounts = Mounts::parse(&biopsy_files::read_kernels(proc_root.join("self/mountinfo")).ok()?);
     let text = biopsy_files::read_kernels(proc_root.join(pid.to_string()).join("cgroup")).ok()?;
     let text = String::from_utf8_lossy(&text);
     let (_, group) = text.lines().filter_map(parse_line).find(|(controllers, _)| controllers.is_empty())?;
-    if group == "/" { None } else { mounts.folder(None, group) }
+    mounts.folder(None, group)
 }
 
 /// `controllers` (none: version 2) and path of one line `4:cpu,cpuacct:/path`.

@@ -274,9 +274,9 @@ fn noun(quantity: Quantity) -> &'static str {
         Quantity::Growth => "growth of resident memory",
         Quantity::Threads => "threads",
         Quantity::Descriptors => "open descriptors",
-        Quantity::Pressure(Resource::Cpu) => "time in which somebody waits for a processor",
-        Quantity::Pressure(Resource::Memory) => "time in which somebody waits for memory",
-        Quantity::Pressure(Resource::Io) => "time in which somebody waits for reads and writes",
+        Quantity::Pressure(Resource::Cpu) => "CPU pressure",
+        Quantity::Pressure(Resource::Memory) => "memory pressure",
+        Quantity::Pressure(Resource::Io) => "I/O pressure",
     }
 }
 
