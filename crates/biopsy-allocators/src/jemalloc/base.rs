@@ -4,7 +4,7 @@
 //!  size │ next │ extent of what is left: bits, address, bytes, ... │ structures ... │ what is left
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::pages::Pages;
@@ -13,8 +13,10 @@ use super::pages::Pages;
 const UNIT: u64 = 2 << 20;
 /// Units that a place in a block may be behind its start: blocks grow by and by, to this where the bookkeeping has some gigabytes.
 const MOST_UNITS: u64 = 256;
-/// Headers that are looked at in all.
-const MOST_LOOKS: usize = 1 << 14;
+/// Headers that are looked at in all, each once: a heap of hundreds of gigabytes has as many units.
+const MOST_LOOKS: usize = 1 << 18;
+/// Addresses that are in no block and were gone back from.
+const MOST_WITHOUT: usize = 1 << 15;
 /// A block is not larger.
 const LARGEST: u64 = 1 << 40;
 /// The smallest header: size, next, the first words of an extent.
@@ -24,14 +26,16 @@ const HEADER: u64 = 40;
 pub(super) struct Bases {
     /// Ends by their starts.
     blocks: BTreeMap<u64, u64>,
+    /// Units at whose start none begins.
+    bare: HashSet<u64>,
     /// Units in which nothing of one is.
-    without: BTreeSet<u64>,
+    without: HashSet<u64>,
     left: usize,
 }
 
 impl Bases {
     pub(super) fn new() -> Self {
-        Self { blocks: BTreeMap::new(), without: BTreeSet::new(), left: MOST_LOOKS }
+        Self { blocks: BTreeMap::new(), bare: HashSet::new(), without: HashSet::new(), left: MOST_LOOKS }
     }
 
     /// The block that this address is in.
@@ -40,14 +44,20 @@ impl Bases {
             return Some(known);
         }
         let unit = address / UNIT;
-        if self.without.contains(&unit) {
+        if self.without.contains(&unit) || self.without.len() >= MOST_WITHOUT {
             return None;
         }
-        for start in (0..MOST_UNITS).map_while(|back| unit.checked_sub(back)).map(|unit| unit * UNIT) {
+        for unit in (0..MOST_UNITS).map_while(|back| unit.checked_sub(back)) {
+            if self.bare.contains(&unit) {
+                continue;
+            }
             self.left = self.left.checked_sub(1)?;
-            let Some([size, next]) = block(pages, start) else { continue };
-            self.remember(pages, start, size, next);
-            break;
+            let start = unit * UNIT;
+            if let Some([size, next]) = block(pages, start) {
+                self.remember(pages, start, size, next);
+                break;
+            }
+            self.bare.insert(unit);
         }
         let found = self.known(address);
         if found.is_none() {

@@ -77,8 +77,10 @@ pub(super) fn read(image: &dyn Image, pages: &mut Pages<'_>, extents: &Extents) 
     let mut left = extents.used();
     let mut seen = BTreeSet::new();
     for cache in caches {
-        let small = (0..bins).zip((cache.small..).step_by(24));
-        let large = (bins..bins + MOST_LARGE).zip((cache.large..).step_by(24));
+        // Addresses at the end of all are in no image.
+        let bin = |of: u64, number: usize| of.wrapping_add(number as u64 * BIN);
+        let small = (0..bins).map(|number| (number, bin(cache.small, number)));
+        let large = (0..MOST_LARGE).map(|number| (bins + number, bin(cache.large, number)));
         for (class, bin) in small.chain(large) {
             let Some((from, count)) = stack(pages, extents.build.layout.caches, bin) else { break };
             let Some(less) = left.checked_sub(count) else {
@@ -87,7 +89,7 @@ pub(super) fn read(image: &dyn Image, pages: &mut Pages<'_>, extents: &Extents) 
             };
             let kept: Option<Vec<_>> = (0..count)
                 .map(|number| {
-                    let block = pages.word(from + number * 8)?;
+                    let block = pages.word(from.checked_add(number * 8)?)?;
                     Some((block, block_of(pages, extents, class, block)?))
                 })
                 .collect();
@@ -112,14 +114,16 @@ fn cache(pages: &mut Pages<'_>, layout: CacheLayout, bins: usize, at: u64) -> Op
             let small = pages.word(at.checked_add(SLOW_TO_BINS)?)?;
             let cache = small.checked_sub(CACHE_TO_BINS).filter(|cache| cache % 8 == 0)?;
             let leads_back = cache != 0 && pages.word(cache)? == at;
-            leads_back.then_some(Cache { ring: at, small, large: small + bins as u64 * BIN })
+            let large = small.checked_add(bins as u64 * BIN).filter(|_| leads_back)?;
+            Some(Cache { ring: at, small, large })
         }
         CacheLayout::Counted => {
             let small = pages.word(at)?;
             let is_own = small.checked_add(bins as u64 * BIN + BINS_TO_POINTER)? == at;
-            let large = is_own.then(|| pages.word(at + 8))??;
-            let follows = (at + 16..at + POINTER_TO_LARGE).contains(&large) && large % 8 == 0;
-            follows.then_some(Cache { ring: at - RING_TO_POINTER, small, large })
+            let large = is_own.then(|| pages.word(at.checked_add(8)?))??;
+            let follows = (16..POINTER_TO_LARGE).contains(&large.wrapping_sub(at)) && large % 8 == 0;
+            let ring = at.checked_sub(RING_TO_POINTER).filter(|_| follows)?;
+            Some(Cache { ring, small, large })
         }
     }
 }

@@ -59,12 +59,14 @@ impl Extent {
 
     /// Whether this region of a slab is free.
     pub(super) fn is_free(&self, pages: &mut Pages<'_>, region: u64) -> bool {
-        pages.word(self.at + BITMAP + region / 64 * 8).is_none_or(|word| word >> (region % 64) & 1 == 1)
+        pages
+            .word(self.at.wrapping_add(BITMAP + region / 64 * 8))
+            .is_none_or(|word| word >> (region % 64) & 1 == 1)
     }
 
     /// Which regions of a slab are free: a bit is set.
     pub(super) fn bitmap(&self, pages: &mut Pages<'_>) -> [u64; BITMAP_WORDS] {
-        pages.words(self.at + BITMAP).unwrap_or([u64::MAX; BITMAP_WORDS])
+        pages.words(self.at.wrapping_add(BITMAP)).unwrap_or([u64::MAX; BITMAP_WORDS])
     }
 }
 
@@ -231,7 +233,7 @@ fn extent(
     }
     let mut counts = 0;
     if layout::is_slab(bits) {
-        let bitmap = pages.words(at + BITMAP)?;
+        let bitmap = pages.words(at.checked_add(BITMAP)?)?;
         counts = builds
             .iter()
             .filter(|build| build.counts(bits, bytes, &bitmap))

@@ -1,4 +1,4 @@
-//! jemalloc 5.1 to 5.3 with pages of 4 KiB and addresses of 48 bits, linked statically or not, with any prefix.
+//! jemalloc 5.2 and 5.3 (and what is laid out like them) with pages of 4 KiB and addresses of 48 bits, linked statically or not, with any prefix.
 //!
 //! ```text
 //!  base ─► tree ─► extents, each of which leads back ─► regions of slabs, blocks ─► caches of threads

@@ -22,8 +22,8 @@ impl<'i> Pages<'i> {
     /// The words from `address`, a multiple of 8, on; `None` where they are not in the image.
     pub(super) fn words<const N: usize>(&mut self, address: u64) -> Option<[u64; N]> {
         let mut words = [0; N];
-        for (at, word) in (address..).step_by(8).zip(&mut words) {
-            *word = self.word(at)?;
+        for (number, word) in words.iter_mut().enumerate() {
+            *word = self.word(address.checked_add(number as u64 * 8)?)?;
         }
         Some(words)
     }

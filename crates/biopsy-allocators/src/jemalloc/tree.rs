@@ -165,7 +165,7 @@ fn stands_for(
         if extent == 0 {
             return true;
         }
-        let address = bases.holding(pages, extent).and_then(|_| pages.word(extent + 8));
+        let address = bases.holding(pages, extent).and_then(|_| pages.word(extent.checked_add(8)?));
         // A page in the middle of a slab, or at the end of an extent, has the element of its first page.
         let Some(address) = address.filter(|address| address / PAGE % WORDS == (at - leaf) / 8) else {
             agree = address.is_some();

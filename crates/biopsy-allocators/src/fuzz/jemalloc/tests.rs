@@ -59,6 +59,22 @@ fn what_is_broken_is_said() {
     }
 }
 
+/// As -8 is one: a variable of a thread, the head of a bin, an extent.
+#[test]
+fn addresses_at_the_end_of_all_are_none() {
+    for is_newer in [true, false] {
+        for word in [u64::MAX - 7, u64::MAX - 63, u64::MAX] {
+            for at in
+                [VARIABLES + 0x1000, SLOW + 32, CACHE + 8, CACHE + 8 + BINS * 24, EXTENTS + 8, BASE + 24]
+            {
+                let mut made = MadeJemalloc::new(is_newer);
+                made.word(at, word);
+                let _ = footprint(&made, &[]);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_does_not_hold_together_is_not_read_and_says_why() {
     let mut made = MadeJemalloc::new(true);
