@@ -162,11 +162,19 @@ fn refusal(process: &ProcessPlan) -> Failure {
 
 /// A freeze that did not work, in words.
 pub(crate) fn freeze_failure(error: &FreezeError) -> Failure {
-    let kind = match error {
-        FreezeError::NotPermitted { .. } => FailureKind::Permission,
-        _ => FailureKind::Target,
-    };
-    let hint = (kind == FailureKind::Permission)
-        .then_some("`biopsy doctor` says what this account may do, and the command that would allow more");
-    Failure::from_error(kind, error).with_hint(hint)
+    match error {
+        FreezeError::NotPermitted { .. } => Failure::from_error(FailureKind::Permission, error).with_hint(
+            Some("`biopsy doctor` says what this account may do, and the command that would allow more"),
+        ),
+        _ => Failure::from_error(FailureKind::Target, error).with_hint(more_patience(error)),
+    }
+}
+
+/// What helps where threads got no processor to stop on: the time that is allowed is theirs, too.
+pub(crate) fn more_patience(error: &FreezeError) -> Option<String> {
+    let FreezeError::NotStopped { limit, .. } = error else { return None };
+    let longer = limit.as_millis().saturating_mul(4);
+    Some(format!(
+        "each thread needs a processor to stop on: try again, or allow longer with `--max-pause {longer}ms`"
+    ))
 }

@@ -33,7 +33,7 @@ pub use looks::BETWEEN_LOOKS;
 pub use outcome::Outcome;
 pub use plan::{DumpPlan, is_minidump_name, trigger};
 
-pub(crate) use forecast::freeze_failure;
+pub(crate) use forecast::{freeze_failure, more_patience};
 
 use destination::Destination;
 use outcome::{conclude, forecast};

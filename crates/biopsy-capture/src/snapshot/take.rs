@@ -10,6 +10,7 @@ use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
 
 use super::plan::{From, How};
+use crate::dump::more_patience;
 use crate::failure::{Failure, FailureKind};
 
 /// The heap, where the process has a managed one, and where all its memory went, where that was read.
@@ -79,11 +80,15 @@ fn failure(error: &SnapshotError) -> Failure {
     let (kind, hint) = match error {
         SnapshotError::Freeze(FreezeError::NotPermitted { .. }) => (
             FailureKind::Permission,
-            Some("`biopsy doctor` says what this account may do, and the command that would allow more"),
+            Some(
+                "`biopsy doctor` says what this account may do, and the command that would allow more"
+                    .to_owned(),
+            ),
         ),
         SnapshotError::AlwaysCollecting { .. } => {
-            (FailureKind::Target, Some("try again: between two collections a moment is enough"))
+            (FailureKind::Target, Some("try again: between two collections a moment is enough".to_owned()))
         }
+        SnapshotError::Freeze(freeze) => (FailureKind::Target, more_patience(freeze)),
         _ => (FailureKind::Target, None),
     };
     Failure::from_error(kind, error).with_hint(hint).passing(error.is_passing())

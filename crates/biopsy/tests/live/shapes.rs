@@ -7,7 +7,7 @@ use biopsy_testkit::{
     machine_to_myself, require_all, temp_dir,
 };
 
-use crate::support::{capture, capture_unharmed};
+use crate::support::{analyze, biopsy, capture, capture_unharmed, said, succeeded};
 
 const LIVE: &[Privilege] = &[Privilege::Cc, Privilege::Perf, Privilege::Bpf];
 
@@ -60,16 +60,33 @@ fn rust_names_are_demangled() {
 }
 
 #[test]
-fn five_thousand_threads() {
+fn ten_thousand_threads() {
     if !require_all(LIVE) {
         return;
     }
     let _machine = machine_to_myself();
-    let mut target = TargetProcess::start(Program::ManyThreads, &[]);
+    let mut target = TargetProcess::start(Program::ManyThreads, &["10000"]);
+    let pid = target.pid().to_string();
     let captured = capture_unharmed(&target, "3s", &[]);
-    target.stop();
     let threads = captured.report["completeness"]["threads"].as_u64().unwrap_or(0);
-    assert!(threads >= 5000, "{threads} threads: {:#}", captured.report["completeness"]);
+    assert!(threads >= 10_000, "{threads} threads: {:#}", captured.report["completeness"]);
+
+    let survival = Survival::before(target.pid());
+    let folder = temp_dir("ten-thousand");
+    let place = folder.path().join("dump");
+    // Each of them needs a processor to stop on, which takes its time beside others.
+    let patient = ["--json", "--max-pause", "10s"];
+    let looked = biopsy(["stacks", &pid]).args(patient).output().unwrap();
+    let dumped = biopsy(["dump", &pid, "--output"]).arg(&place).args(patient).output().unwrap();
+    survival.assert_unharmed();
+    target.stop();
+    for output in [&looked, &dumped] {
+        assert!(succeeded(output), "{}", said(output));
+    }
+    for report in [serde_json::from_slice(&looked.stdout).unwrap(), analyze(&place)] {
+        let threads = report["dumps"][0]["threads"].as_array().map_or(0, Vec::len);
+        assert!(threads >= 10_000, "{threads} threads");
+    }
 }
 
 #[test]

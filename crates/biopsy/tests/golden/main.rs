@@ -1,5 +1,7 @@
 //! Recordings in `fixtures/` open for ever: one for each released version of the format, and the newest.
 
+mod changed;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
