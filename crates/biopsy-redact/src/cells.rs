@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::below;
+use crate::numbered;
 use crate::pairs;
 use crate::plausible;
 use crate::quote::Quote;
@@ -33,6 +34,7 @@ pub(crate) fn beside(text: &[u8], name: &Range<usize>) -> Option<Value> {
     in_call_or_row(text, name)
         .or_else(|| pairs::find(text, name, path_start(text, name.start)))
         .or_else(|| in_row_of_two(text, name))
+        .or_else(|| numbered::beside(text, name))
         .or_else(|| below_its_length(text, name))
         .or_else(|| behind_gap(text, name))
         .or_else(|| behind_separator(text, name, b'\t'))
@@ -85,6 +87,10 @@ fn in_row_of_two(text: &[u8], name: &Range<usize>) -> Option<Value> {
     let line = line_at(text, name.start)?;
     let start = name.end + 1;
     let value = text.get(start..line.end)?.trim_ascii_end();
+    // `key;"value"`
+    let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    let start = start + usize::from(bare.is_some());
+    let value = bare.unwrap_or(value);
     let is_whole = path_start(text, name.start) == line.start
         && !value.is_empty()
         && !value.iter().any(|b| *b == separator || matches!(b, b' ' | b'"' | b'(' | b')' | b'{' | b'}'));
@@ -197,11 +203,14 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
     let is_table = separator == b'|';
     let blanks =
         |bytes: &[u8]| if is_table { bytes.iter().take(64).take_while(|b| **b == b' ').count() } else { 0 };
-    let at = name.end + blanks(&text[name.end..]);
+    let begin = path_start(text, name.start);
+    // "| `key` | value |"
+    let is_code = is_table && text[..begin].ends_with(b"`") && text[name.end..].starts_with(b"`");
+    let (begin, name_end) = (begin - usize::from(is_code), name.end + usize::from(is_code));
+    let at = name_end + blanks(&text[name_end..]);
     if text.get(at) != Some(&separator) {
         return None;
     }
-    let begin = path_start(text, name.start);
     let before = &text[begin.saturating_sub(64)..begin];
     let line = &before[before.iter().rposition(|b| *b == b'\n').map_or(0, |newline| newline + 1)..];
     // `api key |value`, as tables are written that have no frame.
@@ -274,11 +283,12 @@ pub(crate) fn of_elements(text: &[u8], name: &Range<usize>) -> Option<Value> {
 
 /// `<td>key</td><td>value</td>`, `<name>key</name> <value>value</value>`.
 fn in_next_element(text: &[u8], name: &Range<usize>) -> Option<Value> {
-    let before = text[..path_start(text, name.start)].strip_suffix(b">")?;
+    let before = text[..path_start(text, name.start)].trim_ascii_end().strip_suffix(b">")?;
     let open = memchr::memrchr(b'<', &before[before.len().saturating_sub(128)..])?
         + before.len().saturating_sub(128);
     let tag = tag_name(&before[open + 1..]);
-    let close = text[name.end..].strip_prefix(b"</")?.strip_prefix(tag)?.strip_prefix(b">")?;
+    let close = text[name.end..].trim_ascii_start();
+    let close = close.strip_prefix(b"</")?.strip_prefix(tag)?.strip_prefix(b">")?;
     // The next line of a diff begins with a sign.
     let is_between = |b: &&u8| b.is_ascii_whitespace() || matches!(b, b'+' | b'-' | b'>' | b'|');
     let behind = text.len() - close.len();
@@ -507,7 +517,15 @@ mod tests {
             ("a,b\n\"key\",\"v1\"\n", Some("v1")),
             ("key\tv1\t2026\n", Some("v1")),
             ("| key | v1 |\n", Some("v1")),
+            ("| `key` | v1 |\n", Some("v1")),
+            ("| `App:key` | `v 1` |\n", Some("v 1")),
+            ("| key` | v1 |\n", None),
+            ("key;v1\n", Some("v1")),
+            ("key;\"v1\"\n", Some("v1")),
+            ("key;\"v1\"x\"\n", None),
+            ("1) \"key\"\n2) \"v1\"\n", Some("v1")),
             ("<tr><td>key</td><td>v1</td></tr>", Some("v1")),
+            ("<td class=\"e\">key </td><td class=\"v\">v1 </td>", Some("v1")),
             ("<name>key</name>\n  <value> v1 </value>", Some("v1")),
             ("[[\"key\", \"v1\"]]", Some("v1")),
             ("[\"key\", \"v1\", \"x\"]", None),

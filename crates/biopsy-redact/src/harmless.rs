@@ -48,6 +48,9 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
     let is_closed = memchr::memmem::find(&text[value.start..line_end], b"}}").is_some();
     let (name, value) = (&text[name.clone()], &text[value.clone()]);
     is_label_of_resource(before, between)
+        || is_label_of_metric(before, between, value)
+        || is_rule_of_framework(between, value, behind)
+        || is_pinned(name, between)
         || is_bound(before, between, name, value)
         || is_name_in_list(between, value)
         || !quoted
@@ -60,9 +63,49 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
                 || is_kind_of_object(between, value, behind)
                 || is_ticket_of_job(before, name, between, value)
                 || is_rule_of_letters(value)
+                || is_rule_of_identity(between, value, behind)
                 || is_mount(before, name, between, value)
                 || is_accessor(name, between, value, behind)
                 || is_name_of_secret(name, between, value))
+}
+
+/// `kube_secret_info{namespace="shop",secret="shop-db"} 1`: a label of a metric, and what an object of Kubernetes is called.
+fn is_label_of_metric(before: &[u8], between: &[u8], value: &[u8]) -> bool {
+    const NAME_MAX: usize = 63;
+    let open = before.iter().position(|b| *b == b'{');
+    let metric = open.map_or(&before[..0], |open| &before[..open]);
+    between == b"=\""
+        && !metric.is_empty()
+        && metric.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b':'))
+        && memchr::memmem::find(before, b"namespace=\"").is_some()
+        && value.len() <= NAME_MAX
+        && value.contains(&b'-')
+        && value.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+}
+
+/// `'password' => ['required', 'confirmed']`: what a framework checks.
+fn is_rule_of_framework(between: &[u8], value: &[u8], behind: &[u8]) -> bool {
+    const CHECKS: [&[u8]; 6] =
+        [b"required", b"nullable", b"sometimes", b"string", b"confirmed", b"current_password"];
+    memchr::memmem::find(between, b"=> [").is_some() && CHECKS.contains(&value) && behind.starts_with(b"', ")
+}
+
+/// `Password:RequireNonAlphanumeric=false`: what a password must be like, as a setting.
+fn is_rule_of_identity(between: &[u8], value: &[u8], behind: &[u8]) -> bool {
+    let (rule, set) = match value.iter().position(|b| *b == b'=') {
+        Some(sign) => (&value[..sign], &value[sign + 1..]),
+        None => (value, behind.strip_prefix(b"=").unwrap_or_default()),
+    };
+    let is_number = !set.is_empty() && set.iter().all(u8::is_ascii_digit);
+    between == b":"
+        && rule.starts_with(b"Require")
+        && rule.iter().all(u8::is_ascii_alphabetic)
+        && (is_number || set.eq_ignore_ascii_case(b"true") || set.eq_ignore_ascii_case(b"false"))
+}
+
+/// `pin-sha256="cUPcTAZW..."`: the digest of a public key (RFC 7469).
+fn is_pinned(name: &[u8], between: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"pin") && between.starts_with(b"-sha256=")
 }
 
 /// `:password="form.password"` of a template: what it is bound to.
@@ -97,7 +140,10 @@ fn is_name_in_list(between: &[u8], value: &[u8]) -> bool {
             .iter()
             .any(|known| known.eq_ignore_ascii_case(word))
     });
-    between.ends_with(b"[")
+    let bare = value.strip_prefix(b"[");
+    let value = bare.unwrap_or(value);
+    let value = value.strip_suffix(b",").unwrap_or(value);
+    (between.ends_with(b"[") || bare.is_some())
         && is_of_secret
         && value.iter().any(|b| matches!(b, b'_' | b'-'))
         && value.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'))
@@ -129,6 +175,7 @@ fn is_mount(before: &[u8], name: &[u8], between: &[u8], value: &[u8]) -> bool {
     let is_file =
         [&b"LoadCredential="[..], b"LoadCredentialEncrypted="].iter().any(|key| before.ends_with(key));
     is_file && value.starts_with(b"/")
+        || before.ends_with(b"--from-file=") && between == b"="
         || before.ends_with(b"--")
             && name == b"secret"
             && matches!(between, b" " | b"=")
@@ -227,8 +274,9 @@ fn is_digest_behind_word(name: &[u8], value: &[u8]) -> bool {
 const OF_SECRETS: [&[u8]; 12] =
     [b"key", b"token", b"secret", b"api", b"sk", b"pk", b"live", b"test", b"prod", b"auth", b"pat", b"pass"];
 /// Words of names that say where a secret is, and do not hold one: `existingSecret`, `imagePullSecret`.
-const OF_REFERENCES: [&[u8]; 11] = [
+const OF_REFERENCES: [&[u8]; 12] = [
     b"existing",
+    b"external",
     b"pull",
     b"certificate",
     b"certificates",
@@ -285,7 +333,20 @@ mod tests {
             ("ticket=b3f78f208ced237f7d6eaea14bcce169", "ticket", "b3f78f208ced237f7d6eaea14bcce169", false),
             ("ticket: ST-1856339-aA5Yuvrxzpv8Tau1", "ticket", "ST-1856339-aA5Yuvrxzpv8Tau1", false),
             ("secrets: [db_password, api_token]", "secrets", "db_password", true),
+            ("secrets: [db_password, api_key]", "secrets", "[db_password,", true),
             ("secrets: [blue_tea_pot]", "secrets", "blue_tea_pot", false),
+            ("up{namespace=\"shop\",secret=\"shop-db\"} 1", "secret", "shop-db", true),
+            ("up{namespace=\"shop\",secret=\"Kq2x-9fKq\"} 1", "secret", "Kq2x-9fKq", false),
+            ("{namespace=\"shop\",secret=\"shop-db\"}", "secret", "shop-db", false),
+            ("  'password' => ['required', 'confirmed'],", "password", "required", true),
+            ("  'password' => ['required'],", "password", "required", false),
+            ("Password:RequireDigit=true", "Password", "RequireDigit", true),
+            ("Password:RequiredLength=12", "Password", "RequiredLength=12", true),
+            ("Password:RequireDigit=horse", "Password", "RequireDigit", false),
+            ("Expect-CT: pin-sha256=\"cUPcTAZW\"", "pin", "cUPcTAZW", true),
+            ("create secret generic db --from-file=password=./pw.txt", "password", "./pw.txt", true),
+            ("create secret generic db --from-literal=password=pw.txt", "password", "pw.txt", false),
+            ("externalSecret: shop-db", "externalSecret", "shop-db", true),
             ("secrets: db_password2x", "secrets", "db_password2x", false),
             ("パスワード：12文字以上", "パスワード", "12文字以上", true),
             ("비밀번호: 12자", "비밀번호", "12자", true),

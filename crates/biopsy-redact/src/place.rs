@@ -304,6 +304,7 @@ fn yaml_block(text: &[u8], at: usize) -> Option<usize> {
 /// `--key value`, `-Key value`, and as JSON or Python lists: `"--key", "value"`.
 fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool) -> Option<Place> {
     let dash = name.start.checked_sub(1)?;
+    let dash = dash_of_sections(text, name.start).unwrap_or(dash);
     let before = if text[dash] == b'-' {
         text[..dash].strip_suffix(b"-").unwrap_or(&text[..dash])
     } else {
@@ -366,6 +367,16 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
         .get(value)
         .is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'<' | b'[' | b'&' | b';' | b')' | b'\n' | b'\r')))
     .then_some(Place { key: name.start, at: value, how: How::Flag, key_quote: None, whole_line: false })
+}
+
+/// `--Shop:Db:Password x`: where the dash is of an option that names a setting by its sections.
+fn dash_of_sections(text: &[u8], name: usize) -> Option<usize> {
+    const SECTIONS_MAX: usize = 64;
+    let is_of_section = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b':' | b'_' | b'.');
+    let length = text[..name].iter().rev().take(SECTIONS_MAX).take_while(is_of_section).count();
+    let sections = text[name - length..name].strip_suffix(b":")?;
+    sections.first().filter(|b| b.is_ascii_alphabetic())?;
+    (name - length).checked_sub(1).filter(|dash| text[*dash] == b'-')
 }
 
 /// Does a name of a branch come first: words, and slashes between them?

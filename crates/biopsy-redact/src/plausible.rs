@@ -128,6 +128,7 @@ pub(crate) fn is_placeholder(value: &[u8], lists: &Lists) -> bool {
         || inside.len() < bare.len() && inside.iter().all(u8::is_ascii_alphabetic) && lists.is_trivial(inside)
         || mask_at(value, 0).is_some_and(|length| length == value.len())
         || is_blanked(value)
+        || is_cut_off(value)
         || is_reference(value)
         || is_to_be_filled(value)
         || lists.is_trivial(value)
@@ -153,8 +154,26 @@ fn is_to_be_filled(value: &[u8]) -> bool {
     let start = STARTS
         .iter()
         .find(|start| value.len() > start.len() && value[..start.len()].eq_ignore_ascii_case(start));
-    start.is_some_and(|start| is_separator(&value[start.len()]) || is_separator(&start[start.len() - 1]))
-        && value.iter().all(|b| b.is_ascii_alphabetic() || is_separator(b))
+    // `xoxb-your-token`
+    let is_yours =
+        !value.contains(&b' ') && value.split(is_separator).any(|word| word.eq_ignore_ascii_case(b"your"));
+    let starts_so =
+        start.is_some_and(|start| is_separator(&value[start.len()]) || is_separator(&start[start.len() - 1]));
+    (is_yours || starts_so) && value.iter().all(|b| b.is_ascii_alphabetic() || is_separator(b))
+}
+
+/// `sk-...`, `ghp_xxxxxxxxxxxx`, `SG.xxxxxx`: how a value begins, and what stands for the rest.
+fn is_cut_off(value: &[u8]) -> bool {
+    const REST_MIN: usize = 5;
+    let is_beginning = |begin: &[u8]| {
+        begin.len() <= 16 && begin.iter().all(|b| b.is_ascii_alphabetic() || b"-_.".contains(b))
+    };
+    let points = [&b"..."[..], "…".as_bytes()].iter().find_map(|points| value.strip_suffix(*points));
+    let rest = value.iter().rev().take_while(|b| matches!(b, b'x' | b'X' | b'-')).count();
+    points.is_some_and(|begin| is_beginning(begin) && begin.iter().any(|b| b"-_.".contains(b)))
+        || rest >= REST_MIN.max(value.len() / 2)
+            && is_beginning(&value[..value.len() - rest])
+            && value[..value.len() - rest].last().is_none_or(|b| b"-_.".contains(b))
 }
 
 /// `****`, `xxxxx`, `......`, `•••`, `***hidden***`.
@@ -237,7 +256,9 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
     // `alice.computeSecret(key)`: a call on something.
     if let Some(open) = memchr::memchr(b'(', bare) {
         let name = &bare[..open];
-        if name.contains(&b'.') && name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.')) {
+        // `configService.get<string>(`
+        let is_called = |b: &u8| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.' | b'<' | b'>');
+        if name.contains(&b'.') && name.iter().all(is_called) {
             return true;
         }
     }

@@ -3,6 +3,7 @@
 use crate::called::is_number;
 use crate::phrase;
 use crate::scrambled::{is_no_name, is_scrambled};
+use crate::words::words_of;
 
 /// `${NAME}`, `$(NAME)`, `#{Name}`, `{{ name }}`, `{name}`, `<name>`, `[HIDDEN]`, `%NAME%`, `%s`, `$NAME`, `$env:NAME`,
 /// `@name` and the like.
@@ -23,7 +24,8 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
     let is_of_template = value.starts_with(b"<%")
         || value.starts_with(b"${{")
         || is_of_conversions(value)
-        || value.starts_with(b"${") && memchr::memmem::find(value, b":?").is_some()
+        || value.starts_with(b"${") && value.contains(&b'?')
+        || is_expression(value)
         || value.starts_with(b"S-1-") && value[4..].iter().all(|b| b.is_ascii_digit() || *b == b'-')
         || [&b"\\fI"[..], b"\\fB", b"\\fR", b"\\fP"].iter().any(|font| value.starts_with(font));
     // `!vault |`, `!Ref X`, `!secret x` of YAML.
@@ -135,6 +137,29 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
             && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_')
             // `@AWjIjzzWMMn` begins with a sign as a password may.
             && !(is_no_name(&value[1..]) || is_scrambled(&value[1..])))
+}
+
+/// `{{ lookup('env', 'X') }}` of Jinja without a value for when there is none, `<path:secret/data/shop#password>` of a plugin,
+/// `%kernel.project_dir%/x` of a framework, `%1` of a batch file, `$OctopusApiKey` of a shell.
+fn is_expression(value: &[u8]) -> bool {
+    const OF_SECRETS: [&[u8]; 5] = [b"key", b"password", b"token", b"secret", b"credentials"];
+    let inner = |start: &[u8], end: &[u8]| -> Option<&[u8]> { value.strip_prefix(start)?.strip_suffix(end) };
+    let is_dotted = |name: &[u8]| {
+        name.contains(&b'.') && name.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'.' | b'_'))
+    };
+    let directory = value.strip_prefix(b"%").and_then(|rest| rest.split(|b| *b == b'%').next());
+    let is_in_directory =
+        directory.is_some_and(|name| is_dotted(name) && value[name.len() + 1..].starts_with(b"%/"));
+    let variable = value.strip_prefix(b"$").filter(|name| name.iter().all(u8::is_ascii_alphabetic));
+    let is_called_so = |word: &[u8]| OF_SECRETS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    inner(b"{{ ", b" }}").is_some_and(|inside| memchr::memmem::find(inside, b"default").is_none())
+        || inner(b"<path:", b">").is_some_and(|path| path.contains(&b'/') && path.contains(&b'#'))
+        || is_in_directory
+        || value.strip_prefix(b"%").is_some_and(is_number)
+        || variable.is_some_and(|name| {
+            let words: Vec<&[u8]> = words_of(name).collect();
+            words.len() >= 2 && words.last().is_some_and(|word| is_called_so(word))
+        })
 }
 
 /// `!vault-ref shop/db`, `!env-var X`: a tag of YAML, of words that say that the value is kept elsewhere.

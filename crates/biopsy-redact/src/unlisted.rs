@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::called::{is_called, is_file_name, is_path};
 use crate::plausible::{self, Lists};
+use crate::published::is_published;
 use crate::scrambled::{bits_per_pair, is_scrambled};
 use crate::words::words_of;
 
@@ -55,7 +56,7 @@ pub(crate) fn find(text: &[u8], lists: &Lists) -> Vec<Range<usize>> {
                 // `site-verification=x1-x2`
                 let is_id = name_in_front(text, run.start)
                     .is_some_and(|name| words_of(name).any(|word| lists.names_an_id(word)));
-                if !is_id {
+                if !is_id && !is_published(text, &run) {
                     let credential = issued(text, &run, lists)
                         .or_else(|| numbered(text, &run))
                         .or_else(|| dotted(text, &run))
@@ -125,7 +126,9 @@ fn issued(text: &[u8], run: &Range<usize>, lists: &Lists) -> Option<Range<usize>
                 && name[0].is_ascii_alphabetic()
                 && name.iter().all(u8::is_ascii_alphanumeric)
                 && !is_scrambled(name);
-        if !is_beginning || lists.begins_an_id(name) {
+        // `pi_x1_secret_x2`: the secret of what the first part names.
+        let is_named = lists.begins_an_id(name) && memchr::memmem::find(bytes, b"_secret_").is_none();
+        if !is_beginning || is_named {
             return None;
         }
         let sign = bytes[start + group];
@@ -404,6 +407,7 @@ mod tests {
             "492554818d6ac99ce635eecd87550819.9sXjLPcF0ztLEEB07cQxj1EN",
             "9fKq2LxV7bTn4WsYc8EdPm.wn1NlWojTApCGlBhb2EGU3ZP",
             "4711-HfP8GZBsFdtS8gSpGbT6NfBI8nLSlSvsPGRCx5pKW82",
+            "pi_3MtwBwLkdIwHu7ix28a3tqPa_secret_YrKJUKribcBjcG8HVhfZluoGH",
         ] {
             assert_eq!(found(&format!("the answer to {token} was late")), [token]);
             assert_eq!(found(&format!("{{\"x\":\"{token}\"}}")), [token]);
@@ -441,6 +445,8 @@ mod tests {
             "pkey_mqu6q7xve4510ktuqpv",
             "zorb_mqu6q7xve4510ktuqpv",
             "cus_9fKq2LxV7bTn4WsYc8Ed paid",
+            "pi_3MtwBwLkdIwHu7ix28a3tqPa succeeded",
+            "\"if-none-match\":\"W/\\\"e88-OMq8cEwqVYRhboXwtHfMHZEo3Hz\\\"\"",
             "src=/static/main-9fKq2LxV7bTn4WsYc8Ed.js",
             "_ZN4core3fmt9Formatter9pad17h9f8e7d6c5b4a3210E",
             "at UpdateParseToMoneyTypeV1Beta1Factory.create",
