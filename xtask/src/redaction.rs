@@ -1,8 +1,8 @@
 //! `cargo xtask redaction`: planted secrets of hundreds of kinds at dozens of places, and how many the redactor masks.
 //!
 //! Kinds and places are tables in `fixtures/secrets`; what is made from them is the same in each run. Kinds and places
-//! belong to half A or B by their names, or to half C, D, E, F, G or H, which have tables of their own. The rest of E is half of its
-//! kinds, which were held out longer; rules may be tuned on all of them but H, which is held out: its misses are never shown.
+//! belong to half A or B by their names, or to half C, D, E, F, G, H or I, which have tables of their own. The rest of E is half of its
+//! kinds, which were held out longer; rules may be tuned on all of them but I, which is held out: its misses are never shown.
 
 mod case;
 mod checksum;
@@ -64,7 +64,7 @@ pub(crate) struct Options {
     /// Measure the speed on one core and the memory too, with a release build
     #[arg(long)]
     speed: bool,
-    /// Score one half only: `a`, `b`, `mixed` (a kind of A at a place of B or the other way round), `c`, `d`, `e` (with its rest), `rest`, `f`, `g` or `h`
+    /// Score one half only: `a`, `b`, `mixed` (a kind of A at a place of B or the other way round), `c`, `d`, `e` (with its rest), `rest`, `f`, `g`, `h` or `i`
     #[arg(long)]
     half: Option<Half>,
     /// Score every n-th case only

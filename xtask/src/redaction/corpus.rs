@@ -99,11 +99,12 @@ impl Maker<'_> {
         sort: &str,
         places: &'p std::collections::BTreeMap<String, Place>,
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
-        // Halves D to H ask first who takes it: of their many places few take records.
+        // Halves D to I ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
-            (Form::Block { rows, .. }, Half::D | Half::E | Half::RestOfE | Half::F | Half::G | Half::H) => {
-                place.takes_block(*rows)
-            }
+            (
+                Form::Block { rows, .. },
+                Half::D | Half::E | Half::RestOfE | Half::F | Half::G | Half::H | Half::I,
+            ) => place.takes_block(*rows),
             _ => true,
         };
         let (own, other) = places
@@ -317,6 +318,29 @@ impl Maker<'_> {
                 ]
             }),
         ];
+        let of_i: [(&str, WriteArguments); 3] = [
+            ("variable of a unit to run", |key, value| {
+                vec!["systemd-run".into(), format!("--setenv={}={value}", upper(key)), "app".into()]
+            }),
+            ("option of a script", |key, value| {
+                vec![
+                    "python3".into(),
+                    "manage.py".into(),
+                    "sync".into(),
+                    format!("--{}={value}", kebab(key)),
+                    "--all".into(),
+                ]
+            }),
+            ("property of a build", |key, value| {
+                vec![
+                    "dotnet".into(),
+                    "publish".into(),
+                    "-c".into(),
+                    "Release".into(),
+                    format!("-p:{key}={value}"),
+                ]
+            }),
+        ];
         let mut cases = Vec::new();
         let forms = match self.kind.half {
             Half::C => of_c,
@@ -325,6 +349,7 @@ impl Maker<'_> {
             Half::F => of_f,
             Half::G => of_g,
             Half::H => of_h,
+            Half::I => of_i,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -410,7 +435,7 @@ impl Maker<'_> {
                 return held_out(&Encoding::OF_D, common, &mut random);
             }
             // What is ordinary first: half of its encodings are the common ones.
-            Half::G | Half::H => {
+            Half::G | Half::H | Half::I => {
                 let rarer = Encoding::OF_C.into_iter().chain(Encoding::OF_D).chain(Encoding::OF_E);
                 let rarer = rarer.chain(Encoding::OF_F).collect();
                 return held_out(&Encoding::ALL, rarer, &mut random);

@@ -25,20 +25,40 @@ pub(super) enum Half {
     F,
     /// Likewise (`fixtures/secrets/g`): what servers hold most of the time.
     G,
-    /// Likewise (`fixtures/secrets/h`), as the half before: what servers hold most of the time.
+    /// Likewise (`fixtures/secrets/h`), as the half before; held out until 2026-11-29.
     H,
+    /// Likewise (`fixtures/secrets/i`), as the two before: what servers hold most of the time. It is held out.
+    I,
 }
 
 impl Half {
     /// All.
-    pub(super) const ALL: [Self; 10] =
-        [Self::A, Self::B, Self::Mixed, Self::C, Self::D, Self::E, Self::RestOfE, Self::F, Self::G, Self::H];
+    pub(super) const ALL: [Self; 11] = [
+        Self::A,
+        Self::B,
+        Self::Mixed,
+        Self::C,
+        Self::D,
+        Self::E,
+        Self::RestOfE,
+        Self::F,
+        Self::G,
+        Self::H,
+        Self::I,
+    ];
     /// Those that have tables of their own, and the folders of these.
-    pub(super) const OWN_TABLES: [(Self, &'static str); 6] =
-        [(Self::C, "c"), (Self::D, "d"), (Self::E, "e"), (Self::F, "f"), (Self::G, "g"), (Self::H, "h")];
+    pub(super) const OWN_TABLES: [(Self, &'static str); 7] = [
+        (Self::C, "c"),
+        (Self::D, "d"),
+        (Self::E, "e"),
+        (Self::F, "f"),
+        (Self::G, "g"),
+        (Self::H, "h"),
+        (Self::I, "i"),
+    ];
 
-    /// Those whose misses nobody may see; G was one, until 2026-11-29.
-    const HELD_OUT: [Self; 1] = [Self::H];
+    /// Those whose misses nobody may see; G and H were, until 2026-11-29.
+    const HELD_OUT: [Self; 1] = [Self::I];
 
     /// By name: nobody chooses.
     pub(super) fn of(name: &str) -> Self {
@@ -88,10 +108,9 @@ impl std::str::FromStr for Half {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_called = |half: &Self| half.to_string().eq_ignore_ascii_case(text);
-        Self::ALL
-            .into_iter()
-            .find(is_called)
-            .ok_or_else(|| "a half is `a`, `b`, `mixed`, `c`, `d`, `e`, `rest`, `f`, `g` or `h`".to_owned())
+        Self::ALL.into_iter().find(is_called).ok_or_else(|| {
+            "a half is `a`, `b`, `mixed`, `c`, `d`, `e`, `rest`, `f`, `g`, `h` or `i`".to_owned()
+        })
     }
 }
 
@@ -108,6 +127,7 @@ impl fmt::Display for Half {
             Self::F => "F",
             Self::G => "G",
             Self::H => "H",
+            Self::I => "I",
         })
     }
 }

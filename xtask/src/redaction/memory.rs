@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::case::{Case, Class, Input};
-use super::encode::{Encoding, STANDARD, base64, percent, wide};
+use super::encode::{Encoding, STANDARD, base64, json, percent, wide};
 use super::half::Half;
 use super::kinds::{Form, Kind};
 use super::needle::Needle;
@@ -83,6 +83,16 @@ enum Spot {
     CopyInLoginOfMail,
     CopyInErrorWide,
     CopyOfArgumentInMessagePack,
+    HeapJsonInJson,
+    HeapLogfmt,
+    HeapPropertiesWide,
+    HeapShellLine,
+    HeapFastCgi,
+    HeapBareInMessage,
+    CopyInCookie,
+    CopyInListWide,
+    CopyOfVariableOfPython,
+    CopyOfArgumentInJsonRpc,
 }
 
 const SPOTS: [(&str, Spot); 10] = [
@@ -181,6 +191,20 @@ const SPOTS_OF_H: [(&str, Spot); 10] = [
     ("copy of an argument in MessagePack", Spot::CopyOfArgumentInMessagePack),
 ];
 
+/// The same of half I.
+const SPOTS_OF_I: [(&str, Spot); 10] = [
+    ("heap, JSON in JSON", Spot::HeapJsonInJson),
+    ("heap, words of a log", Spot::HeapLogfmt),
+    ("heap, properties as UTF-16", Spot::HeapPropertiesWide),
+    ("heap, line of a shell", Spot::HeapShellLine),
+    ("heap, parameter of FastCGI", Spot::HeapFastCgi),
+    ("heap, alone in a message of JSON", Spot::HeapBareInMessage),
+    ("copy in a cookie", Spot::CopyInCookie),
+    ("copy in a list as UTF-16", Spot::CopyInListWide),
+    ("copy of a variable as a string of Python", Spot::CopyOfVariableOfPython),
+    ("copy of an argument in a call of JSON", Spot::CopyOfArgumentInJsonRpc),
+];
+
 /// Spots that each kind is planted at.
 const OF_EACH_KIND: usize = 5;
 
@@ -198,7 +222,8 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::HeapBareOfJava
         | Spot::HeapBareInProtobuf
         | Spot::HeapBareInLine
-        | Spot::HeapBareInArray => is_shaped,
+        | Spot::HeapBareInArray
+        | Spot::HeapBareInMessage => is_shaped,
         Spot::CopyOfVariable
         | Spot::CopyOfVariableWide
         | Spot::CopyOfArgument
@@ -224,7 +249,11 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::CopyInPasswordMessage
         | Spot::CopyInLoginOfMail
         | Spot::CopyInErrorWide
-        | Spot::CopyOfArgumentInMessagePack => !kind.common,
+        | Spot::CopyOfArgumentInMessagePack
+        | Spot::CopyInCookie
+        | Spot::CopyInListWide
+        | Spot::CopyOfVariableOfPython
+        | Spot::CopyOfArgumentInJsonRpc => !kind.common,
         Spot::Environment
         | Spot::Arguments
         | Spot::HeapPair
@@ -259,7 +288,12 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         | Spot::HeapJsonSection
         | Spot::HeapSqlSetting
         | Spot::HeapEnvironmentFileWide
-        | Spot::HeapBson => true,
+        | Spot::HeapBson
+        | Spot::HeapJsonInJson
+        | Spot::HeapLogfmt
+        | Spot::HeapPropertiesWide
+        | Spot::HeapShellLine
+        | Spot::HeapFastCgi => true,
     };
     let all = match kind.half {
         Half::C => &SPOTS_OF_C[..],
@@ -268,6 +302,7 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         Half::F => &SPOTS_OF_F[..],
         Half::G => &SPOTS_OF_G[..],
         Half::H => &SPOTS_OF_H[..],
+        Half::I => &SPOTS_OF_I[..],
         Half::A | Half::B | Half::Mixed => &SPOTS[..],
     };
     let spots: Vec<_> = all.iter().filter(|(_, spot)| fits(*spot)).collect();
@@ -303,7 +338,10 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyInWebSocket
         | Spot::CopyInPasswordMessage
         | Spot::CopyInLoginOfMail
-        | Spot::CopyInErrorWide => environment.push((upper(key), value.text.clone())),
+        | Spot::CopyInErrorWide
+        | Spot::CopyInCookie
+        | Spot::CopyInListWide
+        | Spot::CopyOfVariableOfPython => environment.push((upper(key), value.text.clone())),
         Spot::Arguments
         | Spot::CopyOfArgument
         | Spot::CopyOfArgumentWide
@@ -311,7 +349,8 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::CopyOfArgumentOfDotNet
         | Spot::CopyInUrlWide
         | Spot::CopyInCommand
-        | Spot::CopyOfArgumentInMessagePack => {
+        | Spot::CopyOfArgumentInMessagePack
+        | Spot::CopyOfArgumentInJsonRpc => {
             arguments.push(format!("--{}={}", kebab(key), value.text));
         }
         Spot::ArgumentsApart | Spot::CopyOfArgumentApart => {
@@ -355,7 +394,13 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapSqlSetting
         | Spot::HeapEnvironmentFileWide
         | Spot::HeapBson
-        | Spot::HeapBareInArray => {}
+        | Spot::HeapBareInArray
+        | Spot::HeapJsonInJson
+        | Spot::HeapLogfmt
+        | Spot::HeapPropertiesWide
+        | Spot::HeapShellLine
+        | Spot::HeapFastCgi
+        | Spot::HeapBareInMessage => {}
     }
     let block = |value: &Value, random: &mut Random| -> Vec<u8> {
         let text = &value.text;
@@ -490,6 +535,40 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             Spot::CopyOfArgumentInMessagePack => {
                 [b"\x81\xa1v\xda", &(text.len() as u16).to_be_bytes()[..], text.as_bytes(), b"\xc0"].concat()
             }
+            Spot::HeapJsonInJson => {
+                let inner = format!("{{\"user\":\"app\",\"{key}\":\"{}\"}}", json(text));
+                format!("{{\"level\":20,\"body\":\"{}\"}}", json(&inner)).into_bytes()
+            }
+            Spot::HeapLogfmt => format!("level=debug host=db1 {key}={text} port=80\n").into_bytes(),
+            Spot::HeapPropertiesWide => {
+                wide(&format!("shop.host=db1\r\n{key}={text}\r\nshop.port=80\r\n"), false)
+            }
+            Spot::HeapShellLine => {
+                format!("cd /srv/shop; export {}='{text}'; ./run\n", upper(key)).into_bytes()
+            }
+            Spot::HeapFastCgi => fast_cgi(&upper(key), text),
+            Spot::HeapBareInMessage => {
+                format!("{{\"level\":30,\"msg\":\"using {text} for shop\"}}").into_bytes()
+            }
+            Spot::CopyInCookie => {
+                format!("GET / HTTP/1.1\r\nCookie: lang=en; sid={text}\r\n\r\n").into_bytes()
+            }
+            Spot::CopyInListWide => wide(&format!("[app, {text}, 80]"), false),
+            // Count of references, type, length, hash, state, letters.
+            Spot::CopyOfVariableOfPython => [
+                &3_u64.to_le_bytes()[..],
+                &0x0095_5e20_u64.to_le_bytes(),
+                &(text.len() as u64).to_le_bytes(),
+                &u64::MAX.to_le_bytes(),
+                &0xe4_u64.to_le_bytes(),
+                text.as_bytes(),
+                b"\0",
+            ]
+            .concat(),
+            Spot::CopyOfArgumentInJsonRpc => {
+                format!("{{\"jsonrpc\":\"2.0\",\"method\":\"run\",\"params\":[\"{text}\",7],\"id\":1}}")
+                    .into_bytes()
+            }
         };
         [around(random), planted, vec![0, 0, 0, 0], around(random)].concat()
     };
@@ -513,7 +592,10 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapConnectionWide
         | Spot::CopyInUrlWide
         | Spot::HeapEnvironmentFileWide
-        | Spot::CopyInErrorWide => Encoding::Utf16Le,
+        | Spot::CopyInErrorWide
+        | Spot::HeapPropertiesWide
+        | Spot::CopyInListWide => Encoding::Utf16Le,
+        Spot::HeapJsonInJson => Encoding::JsonStringTwice,
         Spot::CopyInBasic | Spot::CopyInSaslPlain | Spot::CopyInLoginOfMail => Encoding::Base64,
         Spot::CopyInPercentAddress | Spot::HeapForm | Spot::HeapCookie => Encoding::PercentSpecials,
         Spot::Environment
@@ -561,7 +643,14 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
         | Spot::HeapBson
         | Spot::HeapBareInArray
         | Spot::CopyInPasswordMessage
-        | Spot::CopyOfArgumentInMessagePack => Encoding::Plain,
+        | Spot::CopyOfArgumentInMessagePack
+        | Spot::HeapLogfmt
+        | Spot::HeapShellLine
+        | Spot::HeapFastCgi
+        | Spot::HeapBareInMessage
+        | Spot::CopyInCookie
+        | Spot::CopyOfVariableOfPython
+        | Spot::CopyOfArgumentInJsonRpc => Encoding::Plain,
     };
     let is_copy = matches!(
         spot,
@@ -591,6 +680,10 @@ fn case(kind: &Kind, key: &str, place: &str, spot: Spot, random: &mut Random) ->
             | Spot::CopyInLoginOfMail
             | Spot::CopyInErrorWide
             | Spot::CopyOfArgumentInMessagePack
+            | Spot::CopyInCookie
+            | Spot::CopyInListWide
+            | Spot::CopyOfVariableOfPython
+            | Spot::CopyOfArgumentInJsonRpc
     );
     let written = match spot {
         Spot::CopyInBasic => basic(&value.text).into_bytes(),
@@ -631,6 +724,15 @@ fn alone(password: &str) -> String {
 fn bson(name: &str, text: &str) -> Vec<u8> {
     let length = (text.len() as u32 + 1).to_le_bytes();
     [b"\x02", name.as_bytes(), b"\0", &length, text.as_bytes(), b"\0"].concat()
+}
+
+/// A parameter of FastCGI: lengths of name and value, in one byte or in four, then both.
+fn fast_cgi(name: &str, text: &str) -> Vec<u8> {
+    let length = |part: &str| match part.len() {
+        short @ ..0x80 => vec![short as u8],
+        long => (long as u32 | 0x8000_0000).to_be_bytes().to_vec(),
+    };
+    [&length(name)[..], &length(text), name.as_bytes(), text.as_bytes()].concat()
 }
 
 /// A string of .NET: its length, its letters, and an end.
