@@ -35,9 +35,13 @@ pub(crate) fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Optio
         .count();
     let is_path = path > 0 && path < 64 && matches!(text[name.start - 1], b':' | b'/');
     let start = if is_path { name.start - path } else { name.start };
+    // `"path":"/password","value":"x"`
+    let is_beside = [&b"\",\"value\":"[..], b"\", \"value\":", b"\\\",\\\"value\\\":"]
+        .iter()
+        .any(|behind| text[name.end..].starts_with(behind));
     let is_patch = is_path
         && text[start] == b'/'
-        && memchr::memmem::find(&text[start.saturating_sub(48)..start], b"op").is_some();
+        && (is_beside || memchr::memmem::find(&text[start.saturating_sub(48)..start], b"op").is_some());
     let mut before = &text[start.saturating_sub(32)..start];
     if quoted {
         let trimmed = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
@@ -283,7 +287,8 @@ mod tests {
             ("{\"path\":[\"kk\",\"x\"],\"to\":\"v1\"}", None),
             // Nothing that names, and nothing that holds.
             ("{\"user\":\"kk\",\"value\":\"v1\"}", None),
-            ("{\"path\":\"/data/kk\",\"value\":\"v1\"}", None),
+            ("{\"path\":\"/data/kk\",\"value\":\"v1\"}", Some("v1")),
+            ("{\"path\":\"/data/kk\",\"x\":1,\"value\":\"v1\"}", None),
             ("<add key=\"kk\" />\n<add key=\"x\" value=\"v1\" />", None),
             ("name kk", None),
             ("tool --file kk --value v1", None),
