@@ -56,11 +56,11 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: &mut Kept) -> Opt
     let mut mapped = Vec::new();
     let expected = parameters.map(|known| known.mapped);
     let heaps: Vec<Range<u64>> = walk.heaps.into_iter().map(|(start, end)| start..end).collect();
-    for part in parts.unexplained(&heaps) {
+    for piece in parts.unexplained(&heaps) {
         if expected.is_some_and(|expected| mapped.len() as u64 >= expected.count) {
             break;
         }
-        mapped::find(&mut walk.window, part.mapping, &part.runs, &mut mapped);
+        mapped::find(&mut walk.window, &piece, &mut mapped);
     }
     let mut blocks = Blocks::default();
     for &(chunk, bytes) in &mapped {

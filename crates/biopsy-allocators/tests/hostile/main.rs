@@ -4,4 +4,5 @@ mod arenas;
 mod cut;
 mod listed;
 mod made;
+mod mapped;
 mod processes;
