@@ -77,7 +77,8 @@ pub(super) fn find(window: &mut Window<'_>, piece: &Piece, found: &mut Vec<(u64,
                     at = end;
                     behind = end;
                 }
-                None => at += PAGE_SIZE,
+                // A dump may have memory in the last page of all.
+                None => at = at.saturating_add(PAGE_SIZE),
             }
         }
     }

@@ -100,3 +100,36 @@ fn a_block_side_by_side_with_a_heap_is_found() {
     let starts: Vec<u64> = memory.blocks.iter().flatten().map(|block| block.start.0).collect();
     assert_eq!(starts, [HEAP + 16, heap - below + 16, first + 16, heap + HEAP_ADDRESSES + 16]);
 }
+
+/// A dump may have memory in the last page of all addresses, behind which there is none.
+#[test]
+fn the_last_page_of_all_is_searched_without_going_round() {
+    let last_page = u64::MAX - 0xfff;
+    let mut made = with_mapped(1, 0x1000);
+    made.map(last_page, 0xff8, None);
+    let memory = with_blocks(&made, &[], 100);
+    assert_eq!(mapped(&memory), Blocks::default());
+    assert_eq!(total(&memory.footprint), made.resident());
+}
+
+/// The data of a library that ends where addresses end: of its arena the last members would be behind them.
+#[test]
+fn an_arena_that_does_not_fit_below_the_end_of_all_addresses_is_none() {
+    let pages = u64::MAX - 0x1fff;
+    for back in (0..0x40).step_by(8) {
+        let mut made = Made::default();
+        made.map(pages, 0x1fff, Some("/lib/libc.so.6"));
+        // `next` is so far from the end, and leads back to the arena.
+        let next = u64::MAX - 15 - back;
+        let bins = next - 16 - 127 * 16;
+        let arena = bins - 112;
+        for bin in (0..127).map(|number| bins + number * 16) {
+            made.word(bin, bin - 16);
+            made.word(bin + 8, bin - 16);
+        }
+        made.word(next, arena);
+        let memory = with_blocks(&made, &[], 100);
+        assert_eq!(total(&memory.footprint), made.resident(), "{back} bytes before the end");
+        assert_eq!(memory.footprint.allocators.is_empty(), back < 32, "{back}: {:#?}", memory.footprint);
+    }
+}
