@@ -1,7 +1,8 @@
 //! The memory of a process that uses glibc's malloc, block by block, in any of the known layouts.
 
 use biopsy_image::{
-    Absence, Backing, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError, Thread,
+    Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError,
+    Thread,
 };
 
 /// From a chunk to what the program sees.
@@ -62,6 +63,12 @@ impl Made {
             not_frozen: false,
         });
         self.bytes.push(vec![0; usize::try_from(bytes).expect("it fits")]);
+    }
+
+    /// A thread with its stack pointer there.
+    pub(crate) fn thread(&mut self, stack: u64) {
+        let registers = GeneralRegisters { rsp: stack, ..GeneralRegisters::default() };
+        self.threads.push(Thread { registers: Some(registers), ..Thread::default() });
     }
 
     /// What the library says of blocks with mappings of their own (`malloc_par`), in the data at `data`.

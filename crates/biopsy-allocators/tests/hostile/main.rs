@@ -6,3 +6,4 @@ mod listed;
 mod made;
 mod mapped;
 mod processes;
+mod sums;
