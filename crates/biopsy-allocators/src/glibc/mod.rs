@@ -152,13 +152,20 @@ impl<'i, 'k> Walk<'i, 'k> {
             self.heaps.insert(heap.range.start, heap.range.end);
         }
         self.left = self.left.saturating_add(facts.used.count);
-        let (classes, kept) = (&mut self.classes, &mut *self.kept);
-        let fast = cache::fast(&mut self.window, arena, self.layout, classes, kept, &mut self.left);
-        match fast {
+        let fast = cache::fast(&mut self.window, arena, self.layout, &mut self.left);
+        let mut sums = Blocks::default();
+        fast.iter().flatten().for_each(|&(_, size)| sums.add(size));
+        // They are blocks that look used, so that they are not more than these.
+        let fits = sums.count <= facts.used.count && sums.bytes <= facts.used.bytes;
+        match fast.filter(|_| fits) {
             Some(fast) => {
-                facts.fast = fast;
-                facts.used.count = facts.used.count.saturating_sub(fast.count);
-                facts.used.bytes = facts.used.bytes.saturating_sub(fast.bytes);
+                for (chunk, size) in fast {
+                    self.classes.is_cached(size);
+                    self.kept.is_cached(chunk);
+                }
+                facts.fast = sums;
+                facts.used.count -= sums.count;
+                facts.used.bytes -= sums.bytes;
             }
             None => self.warnings.push(format!("the fast bins of the arena at 0x{arena:x} lead astray")),
         }

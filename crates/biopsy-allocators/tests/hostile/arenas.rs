@@ -132,6 +132,25 @@ fn bins_in_circles_and_links_that_lead_astray_end() {
     }
 }
 
+/// A dump says that an arena has given back more small blocks than it has, because they are those of another one: none of them is free.
+#[test]
+fn fast_bins_with_more_than_their_arena_has_lead_astray() {
+    let blocks = [Block::Used(32); 3];
+    let mut made = two_arenas([&blocks, &[], &[]]);
+    let chunks = [HEAP, HEAP + 32, HEAP + 64];
+    made.word(SECOND[0] + INFO + HEAD_OF_TODAY.0, chunks[0]);
+    for (number, chunk) in chunks.iter().enumerate() {
+        let next = chunks.get(number + 1).copied().unwrap_or(0);
+        made.word(chunk + 16, next ^ (chunk + 16) >> 12);
+    }
+    let footprint = footprint(&made, &[]);
+    let [main, second] = footprint.allocators[0].arenas.as_slice() else { panic!("{footprint:#?}") };
+    assert_eq!((main.used, main.fast), (sum(&blocks, used), Blocks::default()));
+    assert_eq!((second.used.count, second.fast), (1, Blocks::default()), "what is left of its older heap");
+    assert!(footprint.warnings.iter().any(|warning| warning.contains("lead astray")), "{footprint:#?}");
+    assert_eq!(total(&footprint), made.resident());
+}
+
 /// A block of a program has the size of a thread's cache now and then, and small numbers where that has its lists.
 #[test]
 fn numbers_of_a_program_are_no_cache() {
