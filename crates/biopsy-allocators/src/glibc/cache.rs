@@ -6,6 +6,7 @@ use biopsy_model::footprint::Blocks;
 
 use super::chunk::{ALIGNMENT, BACK, Header, SMALLEST};
 use super::find::Layout;
+use super::walk::Told;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::window::Window;
@@ -79,6 +80,7 @@ impl Caches {
         window: &mut Window<'_>,
         classes: &mut Classes,
         kept: &mut Kept,
+        told: &Told,
         left: &mut u64,
     ) -> Blocks {
         let mut cached = Blocks::default();
@@ -94,7 +96,7 @@ impl Caches {
                 .collect();
             let found = found.filter(|lists| layout.counts(window, *chunk, lists));
             let kept_here = found.into_iter().flatten().flatten();
-            for (chunk, size) in kept_here.filter(|(chunk, _)| seen.insert(*chunk)) {
+            for (chunk, size) in kept_here.filter(|(chunk, _)| told.holds(*chunk) && seen.insert(*chunk)) {
                 cached.add(size);
                 classes.is_cached(size);
                 kept.is_cached(chunk);
@@ -114,13 +116,15 @@ pub(super) fn fast(
     window: &mut Window<'_>,
     arena: u64,
     layout: Layout,
+    told: &Told,
     left: &mut u64,
 ) -> Option<Vec<(u64, u64)>> {
     let mut fast = Vec::new();
     for bin in 0..layout.fast_count {
         let first = window.word(arena + layout.fast_bins + bin * 8)?;
         let first = if first == 0 { 0 } else { first.checked_add(BACK)? };
-        fast.extend(list(window, first, BACK, |size| fits(bin, size), left)?);
+        let list = list(window, first, BACK, |size| fits(bin, size), left)?;
+        fast.extend(list.into_iter().filter(|(chunk, _)| told.holds(*chunk)));
     }
     Some(fast)
 }
@@ -136,7 +140,13 @@ fn list(
 ) -> Option<Vec<(u64, u64)>> {
     let size_of = |window: &mut Window<'_>, block: u64| {
         let header = Header::read(window, block.checked_sub(BACK).filter(|at| at % ALIGNMENT == 0)?)?;
-        (fits(header.size) && !header.is_mapped).then_some(header.size)
+        // What is in the list looks used to its neighbour.
+        let looks_used = |window: &mut Window<'_>| {
+            let behind = block.checked_sub(BACK)?.checked_add(header.size)?;
+            Header::read(window, behind).map(|behind| behind.previous_in_use)
+        };
+        let fits = fits(header.size) && !header.is_mapped && looks_used(window)?;
+        fits.then_some(header.size)
     };
     let mut chunks = Vec::new();
     let mut at = first;

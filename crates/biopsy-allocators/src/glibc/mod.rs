@@ -22,6 +22,7 @@ use biopsy_model::footprint::{AllocatorFacts, ArenaFacts, Blocks};
 use self::cache::Caches;
 use self::find::{Arenas, Layout};
 use self::heaps::Heap;
+use self::walk::Told;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::parts::Parts;
@@ -52,7 +53,8 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: &mut Kept) -> Opt
             None => walk.astray(arena, "its heaps could not be told apart"),
         }
     }
-    let cached = walk.caches.count(&mut walk.window, &mut walk.classes, walk.kept, &mut walk.left);
+    let cached =
+        walk.caches.count(&mut walk.window, &mut walk.classes, walk.kept, &walk.told, &mut walk.left);
     let mut mapped = Vec::new();
     let expected = parameters.map(|known| known.mapped);
     let heaps: Vec<Range<u64>> = walk.heaps.into_iter().map(|(start, end)| start..end).collect();
@@ -102,6 +104,7 @@ struct Walk<'i, 'k> {
     arenas: Vec<ArenaFacts>,
     /// Ends of all heaps, by their starts. None overlaps another.
     heaps: BTreeMap<u64, u64>,
+    told: Told,
     warnings: Vec<String>,
 }
 
@@ -117,6 +120,7 @@ impl<'i, 'k> Walk<'i, 'k> {
             left: 0,
             arenas: Vec::new(),
             heaps: BTreeMap::new(),
+            told: Told::default(),
             warnings: Vec::new(),
         }
     }
@@ -145,6 +149,7 @@ impl<'i, 'k> Walk<'i, 'k> {
                 sum.bytes += more.bytes;
             }
             facts.unknown += walked.unknown;
+            self.told.add(heap.first, walked.to);
             if heap.range.contains(&top) {
                 facts.top = heap.range.end - top;
             }
@@ -152,7 +157,7 @@ impl<'i, 'k> Walk<'i, 'k> {
             self.heaps.insert(heap.range.start, heap.range.end);
         }
         self.left = self.left.saturating_add(facts.used.count);
-        let fast = cache::fast(&mut self.window, arena, self.layout, &mut self.left);
+        let fast = cache::fast(&mut self.window, arena, self.layout, &self.told, &mut self.left);
         let mut sums = Blocks::default();
         fast.iter().flatten().for_each(|&(_, size)| sums.add(size));
         // They are blocks that look used, so that they are not more than these.

@@ -151,6 +151,19 @@ fn fast_bins_with_more_than_their_arena_has_lead_astray() {
     assert_eq!(total(&footprint), made.resident());
 }
 
+/// Those behind the place from where no chunks can be told apart were never counted as used.
+#[test]
+fn blocks_in_fast_bins_behind_a_break_are_unknown() {
+    let blocks = [Block::Used(64), Block::Fast(32), Block::Used(4096), Block::Fast(32)];
+    let mut made = process(HEAD_OF_TODAY, &blocks);
+    made.word(HEAP + 96 + 8, 8 | 1);
+    let footprint = footprint(&made, &[]);
+    let arena = &footprint.allocators[0].arenas[0];
+    assert_eq!((arena.used, arena.fast), (sum(&blocks[..1], used), sum(&blocks[..2], fast)));
+    assert_eq!(arena.unknown, 4096 + 32);
+    assert_eq!(total(&footprint), made.resident());
+}
+
 /// A block of a program has the size of a thread's cache now and then, and small numbers where that has its lists.
 #[test]
 fn numbers_of_a_program_are_no_cache() {

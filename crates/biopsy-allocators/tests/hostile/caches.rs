@@ -1,7 +1,7 @@
 //! Caches of threads in each layout: what they keep is free, and what only looks like one is a block of the program.
 
 use biopsy_allocators::{NativeMemory, with_blocks};
-use biopsy_model::footprint::Blocks;
+use biopsy_model::footprint::{Blocks, MemoryKind};
 use proptest::prelude::*;
 
 use crate::made::{Block, HEAD_OF_TODAY, Made};
@@ -174,6 +174,32 @@ fn lists_that_lead_astray_make_it_no_cache() {
         assert_eq!(cached(&memory), Blocks::default(), "{what}: {:#?}", memory.footprint);
         assert_eq!(total(&memory.footprint), made.resident(), "{what}");
     }
+}
+
+/// Behind a break in a heap no chunks are told apart: what is kept there is not taken off those before it.
+#[test]
+fn what_is_kept_behind_a_break_was_never_in_use() {
+    let (mut made, places) = with_cache(TODAY, &[64, 4096, 64]);
+    TODAY.fill(&mut made, HEAP, &[(64, vec![places[2], places[0]])], true);
+    assert_eq!(cached(&with_blocks(&made, &[], 100)), Blocks { count: 2, bytes: 128 });
+    made.word(places[1] + 8, 8 | 1);
+    let memory = with_blocks(&made, &[], 100);
+    let arena = &memory.footprint.allocators[0].arenas[0];
+    assert_eq!(arena.used, Blocks { count: 2, bytes: TODAY.chunk + 64 });
+    assert_eq!((cached(&memory), arena.unknown), (Blocks { count: 1, bytes: 64 }, 4096 + 64));
+    assert_eq!(listed(&memory), [HEAP]);
+    assert_eq!(memory.footprint.resident(&MemoryKind::Allocated), TODAY.chunk);
+}
+
+/// What a thread keeps looks used to its neighbour, so that it is not merged with it. A free block in a list is not one of a cache.
+#[test]
+fn a_list_with_a_block_that_is_free_already_is_none() {
+    let (mut made, places) = with_cache(TODAY, &[64, 4096]);
+    TODAY.fill(&mut made, HEAP, &[(64, vec![places[0]])], true);
+    made.word(places[1] + 8, 4096);
+    let memory = with_blocks(&made, &[], 100);
+    assert_eq!(cached(&memory), Blocks::default());
+    assert_eq!(memory.footprint.allocators[0].arenas[0].free, Blocks { count: 1, bytes: 64 });
 }
 
 /// A dump says that two threads keep the same block: it is one block, and free once.
