@@ -156,6 +156,14 @@ impl<'i, 'k> Walk<'i, 'k> {
             facts.resident += parts.resident(&heap.range);
             self.heaps.insert(heap.range.start, heap.range.end);
         }
+        // Where the data segment cannot grow, the main arena has memory from elsewhere, and does not say where.
+        let found = heaps.iter().map(|heap| heap.range.end - heap.range.start).fold(0, u64::saturating_add);
+        if facts.system > found {
+            self.warnings.push(format!(
+                "the arena at 0x{arena:x} of glibc's malloc has {} bytes from the system, of which {found} were found",
+                facts.system
+            ));
+        }
         self.left = self.left.saturating_add(facts.used.count);
         let fast = cache::fast(&mut self.window, arena, self.layout, &self.told, &mut self.left);
         let mut sums = Blocks::default();

@@ -7,5 +7,6 @@ mod cut;
 mod listed;
 mod made;
 mod mapped;
+mod pieces;
 mod processes;
 mod sums;
