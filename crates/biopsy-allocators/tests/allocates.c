@@ -39,6 +39,10 @@ int main(void) {
         memset(large[number], 2, 3000000);
     }
     free(large[1]);
+#ifdef ALIGNS
+    // Blocks with mappings of their own that begin further on in these.
+    for (size_t alignment = 64; alignment <= 1 << 22; alignment <<= 4) memset(aligned_alloc(alignment, 1 << 22), 3, 1 << 22);
+#endif
 #ifdef SPLITS
     // A page of the heap becomes a mapping of its own, as with libraries that keep secrets out of dumps.
     char *secret = malloc(64 << 10);
