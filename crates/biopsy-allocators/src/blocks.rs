@@ -118,4 +118,51 @@ mod tests {
             classes.into_list().iter().map(|one| (one.up_to, one.used.count, one.free.bytes)).collect();
         assert_eq!(list, [(32, 0, 32), (64, 1, 64), (4096, 1, 0)]);
     }
+
+    /// What can be done to classes: a block in use, a free one, many of one size, and one in use that a cache keeps.
+    fn any_steps() -> impl Strategy<Value = Vec<(u8, u64)>> {
+        let size = prop_oneof![(0..80_u64).prop_map(|units| units * 16), 0..5000_u64, any::<u64>()];
+        prop::collection::vec((0..4_u8, size), 0..60)
+    }
+
+    proptest! {
+        /// Held against a list of blocks that are put into their classes one by one.
+        #[test]
+        fn each_block_is_in_the_one_class_of_its_size(steps in any_steps()) {
+            let mut classes = Classes::default();
+            let (mut used, mut free): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+            for (what, bytes) in steps {
+                match what {
+                    0 => {
+                        classes.used(bytes);
+                        used.push(bytes);
+                    }
+                    1 => {
+                        classes.free(bytes);
+                        free.push(bytes);
+                    }
+                    2 => {
+                        let many = |count: u64| Blocks { count, bytes: count.saturating_mul(bytes) };
+                        classes.add(bytes, many(2), many(1));
+                        used.extend([bytes; 2]);
+                        free.push(bytes);
+                    }
+                    // Only what is in use can be kept.
+                    _ => if let Some(bytes) = used.pop() {
+                        classes.is_cached(bytes);
+                        free.push(bytes);
+                    }
+                }
+            }
+            let list = classes.into_list();
+            prop_assert!(list.windows(2).all(|pair| pair[0].up_to < pair[1].up_to), "{:?}", list);
+            let count = |blocks: &[u64], class| blocks.iter().filter(|bytes| up_to(**bytes) == class).count() as u64;
+            for class in &list {
+                prop_assert_eq!(class.used.count, count(&used, class.up_to), "{:?}", class);
+                prop_assert_eq!(class.free.count, count(&free, class.up_to), "{:?}", class);
+            }
+            let counted: u64 = list.iter().map(|class| class.used.count + class.free.count).sum();
+            prop_assert_eq!(counted, (used.len() + free.len()) as u64);
+        }
+    }
 }

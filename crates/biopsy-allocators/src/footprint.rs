@@ -7,7 +7,7 @@ use biopsy_model::footprint::{AllocatorFacts, Footprint, FootprintPart, MemoryKi
 
 use crate::kept::{Kept, UsedBlock};
 use crate::others;
-use crate::parts::{Parts, overlap};
+use crate::parts::{Parts, merged, overlap, without};
 use crate::readers::Found;
 
 /// Tells what the memory of an image is for. `managed`: the parts of it that managed runtimes have for their heaps, by address.
@@ -36,12 +36,16 @@ pub fn with_blocks(image: &dyn Image, managed: &[Range<u64>], most: usize) -> Na
 fn read(image: &dyn Image, managed: &[Range<u64>], kept: Kept) -> NativeMemory {
     let parts = Parts::of(image, managed);
     let read = Found::in_image(image, &parts, kept);
+    // Of what both a runtime and an allocator say to have, arenas are known block by block.
+    let taken = merged(read.heaps.iter().chain(&read.mapped).cloned().collect());
+    let managed = without(&parts.managed, &taken);
     let mut sums = Sums::default();
+    let mut of_arenas: u64 = 0;
     for part in parts.iter() {
         let range = [part.mapping.range()];
         let (mut resident, mut reserved) = (part.resident(), part.mapping.size());
         for (of, kind) in [
-            (managed, Some(MemoryKind::ManagedHeap)),
+            (&managed, Some(MemoryKind::ManagedHeap)),
             (&read.mapped, Some(MemoryKind::Allocated)),
             // What is used and free in them is known by block.
             (&read.heaps, None),
@@ -49,19 +53,23 @@ fn read(image: &dyn Image, managed: &[Range<u64>], kept: Kept) -> NativeMemory {
             let (here, addresses) = (overlap(of, &part.runs), overlap(of, &range));
             resident = resident.saturating_sub(here);
             reserved = reserved.saturating_sub(addresses);
-            if let Some(kind) = kind {
-                sums.add(kind, here, addresses);
+            match kind {
+                Some(kind) => sums.add(kind, here, addresses),
+                None => of_arenas = of_arenas.saturating_add(addresses),
             }
         }
         sums.add(part.kind.clone(), resident, reserved);
     }
     let mut warnings = parts.warnings;
+    if managed != parts.managed {
+        warnings.push(
+            "memory of a managed heap is said to be of an allocator as well, and counts as that".to_owned(),
+        );
+    }
     warnings.extend(read.warnings);
     let allocators = read.allocators;
     warnings.extend(others::notes(image, &allocators));
-    for allocator in &allocators {
-        sums.add_arenas(allocator);
-    }
+    sums.add_arenas(&allocators, of_arenas);
     let footprint = Footprint {
         pid: image.process().pid,
         parts: sums.into_list(),
@@ -97,18 +105,36 @@ impl Sums {
         }
     }
 
-    /// Blocks in use are taken to be in memory as far as their arenas are: who allocates writes.
-    fn add_arenas(&mut self, allocator: &AllocatorFacts) {
-        let sum = |of: fn(&biopsy_model::footprint::ArenaFacts) -> u64| {
-            allocator.arenas.iter().map(of).fold(0, u64::saturating_add)
+    /// Blocks in use are taken to be in memory as far as their arenas are: who allocates writes. `addresses`: of all arenas, which is not
+    /// always what these say of themselves.
+    fn add_arenas(&mut self, allocators: &[AllocatorFacts], mut addresses: u64) {
+        let mut take = |wanted: u64| {
+            let taken = wanted.min(addresses);
+            addresses -= taken;
+            taken
         };
-        let (system, resident) = (sum(|arena| arena.system), sum(|arena| arena.resident));
-        let unknown = sum(|arena| arena.unknown).min(resident);
-        let used = sum(|arena| arena.used.bytes).saturating_sub(allocator.cached.bytes);
-        let allocated = used.min(resident - unknown);
-        self.add(MemoryKind::Allocated, allocated, used);
-        self.add(MemoryKind::AllocatorFree, resident - unknown - allocated, system.saturating_sub(used));
-        self.add(MemoryKind::Unaccounted, unknown, 0);
+        let mut elsewhere: u64 = 0;
+        for allocator in allocators {
+            let sum = |of: fn(&biopsy_model::footprint::ArenaFacts) -> u64| {
+                allocator.arenas.iter().map(of).fold(0, u64::saturating_add)
+            };
+            let resident = sum(|arena| arena.resident);
+            let unknown = sum(|arena| arena.unknown).min(resident);
+            let used = sum(|arena| arena.used.bytes).saturating_sub(allocator.cached.bytes);
+            let allocated = used.min(resident - unknown);
+            let free = resident - unknown - allocated;
+            for (kind, bytes) in [
+                (MemoryKind::Allocated, allocated),
+                (MemoryKind::AllocatorFree, free),
+                (MemoryKind::Unaccounted, unknown),
+            ] {
+                self.add(kind, bytes, take(bytes));
+            }
+            elsewhere = elsewhere.saturating_add(used - allocated);
+        }
+        // Of addresses that are not in memory, those of blocks in use, and the others.
+        self.add(MemoryKind::Allocated, 0, take(elsewhere));
+        self.add(MemoryKind::AllocatorFree, 0, take(u64::MAX));
     }
 
     fn into_list(mut self) -> Vec<FootprintPart> {

@@ -82,6 +82,10 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -99,5 +103,69 @@ mod tests {
         assert_eq!(fill(3).as_deref(), Some(&expected[..]));
         assert_eq!(fill(2), None);
         assert_eq!(Kept::default().finish(), None);
+    }
+
+    /// Sizes and places that only a broken dump has do not go round.
+    #[test]
+    fn blocks_at_the_ends_of_all_numbers_are_small_and_last() {
+        for (chunk, size, start, bytes) in [
+            (0, 0, 16, 0),
+            (0, 8, 16, 0),
+            (0, 9, 16, 1),
+            (u64::MAX, 32, u64::MAX, 24),
+            (u64::MAX - 16, u64::MAX, u64::MAX, u64::MAX - 8),
+        ] {
+            let mut kept = Kept::up_to(1);
+            kept.used(chunk, size);
+            let block = UsedBlock { start: Avma(start), size: bytes };
+            assert_eq!(kept.finish(), Some(vec![block]), "{size} bytes at {chunk:#x}");
+        }
+    }
+
+    #[test]
+    fn who_wants_no_blocks_is_asked_for_none() {
+        let mut kept = Kept::default();
+        kept.used(0x1000, 32);
+        kept.is_cached(0x1000);
+        assert!(!kept.is_wanted() && kept.used.is_empty() && kept.cached.is_empty());
+        let mut kept = Kept::up_to(1);
+        kept.used(0x1000, 32);
+        assert!(kept.is_wanted(), "as many as are wanted");
+        kept.used(0x2000, 32);
+        assert!(!kept.is_wanted() && kept.used.capacity() == 0, "what was too much takes no memory");
+        kept.block(0x3000, 8);
+        assert_eq!(kept.finish(), None);
+    }
+
+    proptest! {
+        /// Held against what the sentence says: those in use that no cache keeps, by address.
+        #[test]
+        fn what_is_listed_is_in_use_and_in_no_cache(
+            rows in prop::collection::vec((0..30_u64, 0..3_u8), 0..40), most in 0..40_usize,
+        ) {
+            let mut kept = Kept::up_to(most);
+            let (mut used, mut cached) = (Vec::new(), BTreeSet::new());
+            for (number, what) in rows {
+                let start = 0x1000 + number * 64;
+                match what {
+                    0 => {
+                        kept.block(start, 64);
+                        used.push(UsedBlock { start: Avma(start), size: 64 });
+                    }
+                    1 => {
+                        kept.used(start - BACK, 64 + BACK - BEHIND);
+                        used.push(UsedBlock { start: Avma(start), size: 64 });
+                    }
+                    _ => {
+                        kept.is_cached(start - BACK);
+                        cached.insert(start);
+                    }
+                }
+            }
+            let fits = used.len() <= most;
+            used.retain(|block| !cached.contains(&block.start.0));
+            used.sort();
+            prop_assert_eq!(kept.finish(), fits.then_some(used));
+        }
     }
 }

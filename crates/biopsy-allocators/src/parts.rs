@@ -8,7 +8,8 @@ use biopsy_model::footprint::MemoryKind;
 /// Every mapping that holds memory.
 pub(crate) struct Parts<'i> {
     parts: Vec<Part<'i>>,
-    managed: &'i [Range<u64>],
+    /// What managed runtimes have for their heaps, by address.
+    pub(crate) managed: Vec<Range<u64>>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -27,7 +28,9 @@ impl Part<'_> {
 }
 
 impl<'i> Parts<'i> {
-    pub(crate) fn of(image: &'i dyn Image, managed: &'i [Range<u64>]) -> Self {
+    pub(crate) fn of(image: &'i dyn Image, managed: &[Range<u64>]) -> Self {
+        // Nobody has seen to it that what a runtime's own structures say does not overlap.
+        let managed = merged(managed.to_vec());
         let mut parts = Self { parts: Vec::new(), managed, warnings: Vec::new() };
         let mut stacks: Vec<u64> =
             image.threads().iter().filter_map(|thread| Some(thread.registers?.rsp)).collect();
@@ -61,15 +64,28 @@ impl<'i> Parts<'i> {
         within.map(|part| overlap(std::slice::from_ref(range), &part.runs)).fold(0, u64::saturating_add)
     }
 
-    /// Anonymous memory that may hold blocks of an allocator: no stacks, no code, not managed, and not in `known`.
-    pub(crate) fn unexplained<'p>(&'p self, known: &'p [Range<u64>]) -> impl Iterator<Item = &'p Part<'i>> {
-        self.iter().filter(move |part| {
-            let range = [part.mapping.range()];
-            part.kind == MemoryKind::Unaccounted
-                && overlap(known, &range) == 0
-                && overlap(self.managed, &range) == 0
-        })
+    /// Anonymous memory that may hold blocks of an allocator: no stacks, no code, not managed, and not in `known`, which is by address. Memory
+    /// side by side may be one mapping, so that what is left of one is pieces.
+    pub(crate) fn unexplained(&self, known: &[Range<u64>]) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for part in self.iter().filter(|part| part.kind == MemoryKind::Unaccounted) {
+            let of_nobody = without(&[part.mapping.range()], &self.managed);
+            for range in without(&of_nobody, known) {
+                let cut = |run: &Range<u64>| run.start.max(range.start)..run.end.min(range.end);
+                let runs = part.runs.iter().map(cut).filter(|run| run.start < run.end).collect();
+                pieces.push(Piece { range, runs });
+            }
+        }
+        pieces
     }
+}
+
+/// A piece of a mapping.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    pub(crate) range: Range<u64>,
+    /// What of it is in memory, by address.
+    pub(crate) runs: Vec<Range<u64>>,
 }
 
 /// What a mapping is for, before anybody has looked into it; `None`: it holds no memory of the process's own. `stacks`: pointers of all threads,
@@ -120,6 +136,39 @@ pub(crate) fn overlap(some: &[Range<u64>], others: &[Range<u64>]) -> u64 {
         }
     }
     common
+}
+
+/// The same memory, by address, in as few ranges as there are pieces.
+pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| range.start < range.end);
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut list: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match list.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => list.push(range),
+        }
+    }
+    list
+}
+
+/// What of some ranges is in none of the others; both are by address and do not overlap.
+pub(crate) fn without(some: &[Range<u64>], others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    for range in some {
+        let mut at = range.start;
+        let from = others.partition_point(|other| other.end <= range.start);
+        for other in others.iter().skip(from).take_while(|other| other.start < range.end) {
+            if at < other.start {
+                left.push(at..other.start);
+            }
+            at = at.max(other.end);
+        }
+        if at < range.end {
+            left.push(at..range.end);
+        }
+    }
+    left
 }
 
 #[cfg(test)]
@@ -176,6 +225,38 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_has_of_a_mapping_is_looked_at_in_pieces() {
+        let anonymous = |range| mapping(range, anonymous(""), false, false);
+        let mappings = [anonymous(0x1000..0x9000), anonymous(0xa000..0xb000), anonymous(0xb000..0xc000)];
+        let part = |mapping, runs, kind| Part { mapping, runs, kind };
+        let parts = Parts {
+            parts: vec![
+                part(&mappings[0], vec![0x1000..0x2000, 0x3000..0x6000], MemoryKind::Unaccounted),
+                part(&mappings[1], vec![0xa000..0xb000; 1], MemoryKind::Stacks),
+                part(&mappings[2], vec![0xb000..0xc000; 1], MemoryKind::Unaccounted),
+            ],
+            managed: vec![0x1000..0x2000, 0xb000..0xc000],
+            warnings: Vec::new(),
+        };
+        let piece = |range, runs| Piece { range, runs };
+        for (known, pieces) in [
+            (vec![], vec![piece(0x2000..0x9000, vec![0x3000..0x6000; 1])]),
+            (vec![0x2000..0x9000; 1], vec![]),
+            (vec![0..u64::MAX; 1], vec![]),
+            (
+                vec![0x4000..0x5000; 1],
+                vec![
+                    piece(0x2000..0x4000, vec![0x3000..0x4000; 1]),
+                    piece(0x5000..0x9000, vec![0x5000..0x6000; 1]),
+                ],
+            ),
+            (vec![0x2000..0x8000; 1], vec![piece(0x8000..0x9000, vec![])]),
+        ] {
+            assert_eq!(parts.unexplained(&known), pieces, "without {known:x?}");
+        }
+    }
+
+    #[test]
     fn ranges_that_overlap_are_no_panic() {
         let hostile = vec![0..u64::MAX, 0..u64::MAX, std::ops::Range { start: 5, end: 3 }, 0..u64::MAX];
         assert_eq!(overlap(&hostile, &[0..u64::MAX, 0..u64::MAX]), u64::MAX);
@@ -205,6 +286,29 @@ mod tests {
         }
 
         #[test]
+        fn ranges_in_any_order_are_merged_and_cut_byte_by_byte(
+            some in prop::collection::vec((0..60_u64, 0..12_u64), 0..9),
+            others in prop::collection::vec((0..60_u64, 0..12_u64), 0..9),
+        ) {
+            let ranges = |rows: &[(u64, u64)]| -> Vec<Range<u64>> {
+                rows.iter().map(|(start, length)| *start..start + length).collect()
+            };
+            let is_in = |ranges: &[Range<u64>], at: u64| ranges.iter().any(|range| range.contains(&at));
+            let (some, others) = (ranges(&some), ranges(&others));
+            let (one, other) = (merged(some.clone()), merged(others.clone()));
+            // As few as there are: by address, none empty, and something between any two.
+            prop_assert!(one.iter().all(|range| range.start < range.end));
+            prop_assert!(one.windows(2).all(|pair| pair[0].end < pair[1].start));
+            let left = without(&one, &other);
+            prop_assert!(left.windows(2).all(|pair| pair[0].end <= pair[1].start));
+            for at in 0..80 {
+                prop_assert_eq!(is_in(&one, at), is_in(&some, at), "merged, at {}", at);
+                prop_assert_eq!(is_in(&left, at), is_in(&some, at) && !is_in(&others, at), "cut, at {}", at);
+            }
+            prop_assert_eq!(length(&left) + overlap(&one, &other), length(&one));
+        }
+
+        #[test]
         fn what_is_in_memory_of_a_range_is_counted_over_all_mappings(
             rows in prop::collection::vec((0..5_u64, 1..7_u64), 0..9),
             start in 0..90_u64,
@@ -217,7 +321,7 @@ mod tests {
                 let range: Range<u64> = Mapping::range(mapping);
                 Part { mapping, runs: vec![range.start + 1..range.end; 1], kind: MemoryKind::Stacks }
             };
-            let parts = Parts { parts: mappings.iter().map(part).collect(), managed: &[], warnings: Vec::new() };
+            let parts = Parts { parts: mappings.iter().map(part).collect(), managed: Vec::new(), warnings: Vec::new() };
             let is_there = |at: &u64| mappings.iter().any(|one| one.contains(*at) && one.start != *at);
             let wanted = (start..start + length).filter(is_there).count() as u64;
             prop_assert_eq!(parts.resident(&(start..start + length)), wanted);

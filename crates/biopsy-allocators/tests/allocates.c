@@ -2,6 +2,7 @@
 // all arenas): bytes from the system, free bytes, blocks and bytes in fast bins, blocks and bytes with mappings of their own.
 #include "target.h"
 #include <malloc.h>
+#include <sys/mman.h>
 
 #define BLOCKS 4000
 #define THREADS 3
@@ -38,6 +39,15 @@ int main(void) {
         memset(large[number], 2, 3000000);
     }
     free(large[1]);
+#ifdef ALIGNS
+    // Blocks with mappings of their own that begin further on in these.
+    for (size_t alignment = 64; alignment <= 1 << 22; alignment <<= 4) memset(aligned_alloc(alignment, 1 << 22), 3, 1 << 22);
+#endif
+#ifdef SPLITS
+    // A page of the heap becomes a mapping of its own, as with libraries that keep secrets out of dumps.
+    char *secret = malloc(64 << 10);
+    madvise((void *)(((uintptr_t)secret + 4095) & ~(uintptr_t)4095), 4096, MADV_DONTDUMP);
+#endif
     pthread_barrier_wait(&done);
     // Before counting, because it allocates.
     setvbuf(stdout, NULL, _IONBF, 0);

@@ -71,6 +71,17 @@ fn a_stripped_static_program_is_counted_too() {
     is_counted_as_the_library_counts("allocates-static", &["-O1", "-static", "-s"]);
 }
 
+/// Its data segment is three mappings.
+#[test]
+fn a_program_that_keeps_a_page_of_its_heap_out_of_dumps_is_counted_too() {
+    is_counted_as_the_library_counts("allocates-splits", &["-O1", "-DSPLITS"]);
+}
+
+#[test]
+fn a_program_with_large_blocks_at_round_addresses_is_counted_too() {
+    is_counted_as_the_library_counts("allocates-aligns", &["-O1", "-DALIGNS"]);
+}
+
 /// What is in the parts is what the kernel counts, as far as both mean the same.
 #[test]
 fn the_parts_are_the_memory_of_the_process() {

@@ -55,21 +55,29 @@ fn shown(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// Whether a character must not reach a terminal as it is: control characters (of ASCII, and C1), marks and overrides of the
-/// direction of writing, separators of lines, and what has no width and hides differences between names.
+/// direction of writing, separators of lines, and what has no width and hides differences between names (`Default_Ignorable_Code_Point` of
+/// Unicode). Of these only the variation selectors stay that are behind signs in ordinary text.
 #[must_use]
 pub fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
             '\u{ad}'
+                | '\u{34f}'
                 | '\u{61c}'
-                | '\u{180e}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
                 | '\u{200b}'..='\u{200f}'
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
                 | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
         )
 }
 

@@ -1,8 +1,10 @@
 //! What a timeline says of itself, held against what each rule says in one sentence, over many that are made by chance.
 
-use biopsy_model::stack::{FrameHandle, StackEnd, StackHandle, StackNode};
+use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
+use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::timeline::{Allocation, Release, Timeline};
-use biopsy_model::{Avma, MonoNanos, Pid, Tid};
+use biopsy_model::{Avma, FileOffset, LookupAddress, MonoNanos, Pid, Tid};
+use proptest::prelude::*;
 
 /// The same numbers in each run (xorshift64).
 struct Numbers(u64);
@@ -80,5 +82,122 @@ fn any_table_of_stacks_ends() {
             }
             assert_eq!(frames.is_empty(), handle >= count);
         }
+    }
+}
+
+fn allocation((time, pid, address): (u64, u32, u64)) -> Allocation {
+    Allocation {
+        time: MonoNanos(time),
+        pid: Pid(pid),
+        tid: Tid(pid),
+        stack: None,
+        end: StackEnd::Root,
+        address: Avma(address),
+        size: 8,
+        weight: 8,
+    }
+}
+
+fn release((time, pid, address): (u64, u32, u64)) -> Release {
+    Release { time: MonoNanos(time), pid: Pid(pid), address: Avma(address) }
+}
+
+/// Of these allocations, by address and time, whether each was kept.
+fn kept(allocations: &[Allocation], releases: &[Release]) -> Vec<bool> {
+    let timeline =
+        Timeline { allocations: allocations.to_vec(), releases: releases.to_vec(), ..Timeline::default() };
+    timeline.allocations_kept().map(|(_, kept)| kept).collect()
+}
+
+#[test]
+fn of_many_allocations_at_one_moment_the_last_at_an_address_is_kept() {
+    let same: Vec<Allocation> = (0..1000).map(|number| allocation((5, 1, number % 10))).collect();
+    let found = kept(&same, &[]);
+    assert!(found[..990].iter().all(|kept| !kept) && found[990..].iter().all(|kept| *kept));
+    // Given back at the very moment: all of them are gone, as a release is never before its allocation.
+    let releases: Vec<Release> = (0..10).map(|address| release((5, 1, address))).collect();
+    assert!(kept(&same, &releases).iter().all(|kept| !kept));
+    // An instant before, it was the one before them.
+    let before: Vec<Release> = (0..10).map(|address| release((4, 1, address))).collect();
+    assert_eq!(kept(&same, &before), found);
+}
+
+#[test]
+fn memory_at_the_ends_of_time_and_space_is_kept_like_any_other() {
+    let ends = [(0, 0, 0), (0, u32::MAX, u64::MAX), (u64::MAX, 0, u64::MAX)];
+    assert_eq!(kept(&ends.map(allocation), &[]), [true; 3]);
+    assert_eq!(kept(&ends.map(allocation), &ends.map(release)), [false; 3]);
+}
+
+fn events() -> impl Strategy<Value = Vec<(u64, u32, u64)>> {
+    prop::collection::vec((0..6_u64, 0..3_u32, 0..4_u64), 0..20).prop_map(|mut rows| {
+        rows.sort_by_key(|row| row.0);
+        rows
+    })
+}
+
+proptest! {
+    /// What one process does changes nothing of another's.
+    #[test]
+    fn a_process_keeps_what_it_keeps_alone(made in events(), given in events()) {
+        let (made, given): (Vec<_>, Vec<_>) = (made.into_iter().map(allocation).collect(), given.into_iter().map(release).collect());
+        let together = kept(&made, &given);
+        for pid in (0..3).map(Pid) {
+            let own: Vec<Allocation> = made.iter().filter(|one| one.pid == pid).copied().collect();
+            let own_given: Vec<Release> = given.iter().filter(|one| one.pid == pid).copied().collect();
+            let of_it: Vec<bool> = made.iter().zip(&together).filter(|(one, _)| one.pid == pid).map(|(_, kept)| *kept).collect();
+            prop_assert_eq!(kept(&own, &own_given), of_it);
+        }
+    }
+
+    /// Two releases of one moment have no order, and one more only ever takes away.
+    #[test]
+    fn a_release_never_brings_memory_back(made in events(), given in events(), more in (0..6_u64, 0..3_u32, 0..4_u64)) {
+        let made: Vec<Allocation> = made.into_iter().map(allocation).collect();
+        let mut given: Vec<Release> = given.into_iter().map(release).collect();
+        let found = kept(&made, &given);
+        let mut turned = given.clone();
+        turned.reverse();
+        turned.sort_by_key(|one| one.time);
+        prop_assert_eq!(kept(&made, &turned), found.clone());
+        given.push(release(more));
+        given.sort_by_key(|one| one.time);
+        for (before, after) in found.iter().zip(kept(&made, &given)) {
+            prop_assert!(*before || !after);
+        }
+        // No address is held twice.
+        let held: Vec<_> = made.iter().zip(&found).filter(|(_, kept)| **kept).map(|(one, _)| (one.pid, one.address)).collect();
+        prop_assert!((1..held.len()).all(|number| !held[..number].contains(&held[number])));
+    }
+
+    /// Any tables: a frame has the module that it names, if that is there, and the number that it names it by.
+    #[test]
+    fn the_module_of_a_frame_is_the_one_at_its_number(
+        named in prop::collection::vec(prop::option::of(0..6_u32), 0..8), count in 0..5_u64, asked in 0..10_u32,
+    ) {
+        let module = |number| Module {
+            pid: Pid(1),
+            kind: ModuleKind::Elf,
+            path: format!("/lib/{number}"),
+            build_id: None,
+            start: Avma(number << 12),
+            end: Avma((number + 1) << 12),
+            offset: FileOffset(0),
+            since: MonoNanos(0),
+            deleted: false,
+        };
+        let frame = |module: &Option<u32>| Frame {
+            space: FrameSpace::User,
+            module: module.map(ModuleHandle),
+            address: LookupAddress(0),
+        };
+        let timeline = Timeline {
+            modules: (0..count).map(module).collect(),
+            frames: named.iter().map(frame).collect(),
+            ..Timeline::default()
+        };
+        let expected = named.get(asked as usize).copied().flatten().filter(|number| u64::from(*number) < count);
+        let found = timeline.module_of(FrameHandle(asked)).map(|(handle, module)| (handle.0, module.path.clone()));
+        prop_assert_eq!(found, expected.map(|number| (number, format!("/lib/{number}"))));
     }
 }

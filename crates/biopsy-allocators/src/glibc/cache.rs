@@ -1,9 +1,12 @@
 //! Free blocks that look used: those in the caches of threads (`tcache_perthread_struct`, since 2.26) and in fast bins.
 
+use std::collections::HashSet;
+
 use biopsy_model::footprint::Blocks;
 
 use super::chunk::{ALIGNMENT, BACK, Header, SMALLEST};
 use super::find::Layout;
+use super::walk::Told;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::window::Window;
@@ -20,14 +23,40 @@ struct CacheLayout {
     /// Bytes of a count; the pointers to the first blocks follow the counts.
     count: u64,
     bins: u64,
+    /// What is counted are the blocks of each list; otherwise how many more fit.
+    counts_blocks: bool,
 }
 
 /// 2.26 to 2.29, 2.30 to 2.41, and since 2.42, where what is counted is what still fits.
 const LAYOUTS: [CacheLayout; 3] = [
-    CacheLayout { chunk: 0x250, count: 1, bins: 64 },
-    CacheLayout { chunk: 0x290, count: 2, bins: 64 },
-    CacheLayout { chunk: 0x300, count: 2, bins: 76 },
+    CacheLayout { chunk: 0x250, count: 1, bins: 64, counts_blocks: true },
+    CacheLayout { chunk: 0x290, count: 2, bins: 64, counts_blocks: true },
+    CacheLayout { chunk: 0x300, count: 2, bins: 76, counts_blocks: false },
 ];
+
+impl CacheLayout {
+    /// Whether the cache counts what its lists have. Of one bin a thread may be in the middle of taking or giving back a block; a program's
+    /// own block of this size may well lead to one that looks like a list.
+    fn counts(self, window: &mut Window<'_>, chunk: u64, lists: &[Vec<(u64, u64)>]) -> bool {
+        if !self.counts_blocks {
+            return true;
+        }
+        let mut counted = |bin: u64| {
+            let at = bin * self.count;
+            let word = window.word(chunk + BACK + at / 8 * 8)?;
+            Some(word >> (at % 8 * 8) & ((1 << (self.count * 8)) - 1))
+        };
+        let (mut right, mut wrong) = (0, 0);
+        for (bin, list) in (0..).zip(lists) {
+            match counted(bin) == Some(list.len() as u64) {
+                true if list.is_empty() => {}
+                true => right += 1,
+                false => wrong += 1,
+            }
+        }
+        wrong == 0 || (wrong == 1 && right > 0)
+    }
+}
 
 /// Chunks that have the size of a thread's cache.
 #[derive(Default)]
@@ -51,18 +80,23 @@ impl Caches {
         window: &mut Window<'_>,
         classes: &mut Classes,
         kept: &mut Kept,
+        told: &Told,
         left: &mut u64,
     ) -> Blocks {
         let mut cached = Blocks::default();
+        // A dump may say that two threads keep the same block.
+        let mut seen = HashSet::new();
         for (chunk, layout) in &self.chunks {
             let firsts = chunk + BACK + layout.count * layout.bins;
             let lists: Option<Vec<u64>> = (0..layout.bins).map(|bin| window.word(firsts + bin * 8)).collect();
-            // All of them are lists of blocks of their bin's size, or it is no cache.
+            // All of them are lists of blocks of their bin's size, as long as is counted, or it is no cache.
             let found: Option<Vec<Vec<(u64, u64)>>> = (0..)
                 .zip(lists.unwrap_or_default())
                 .map(|(bin, first)| list(window, first, 0, |size| fits(bin, size), left))
                 .collect();
-            for (chunk, size) in found.into_iter().flatten().flatten() {
+            let found = found.filter(|lists| layout.counts(window, *chunk, lists));
+            let kept_here = found.into_iter().flatten().flatten();
+            for (chunk, size) in kept_here.filter(|(chunk, _)| told.holds(*chunk) && seen.insert(*chunk)) {
                 cached.add(size);
                 classes.is_cached(size);
                 kept.is_cached(chunk);
@@ -77,24 +111,20 @@ fn fits(bin: u64, size: u64) -> bool {
     bin >= EXACT_BINS || size == SMALLEST + bin * ALIGNMENT
 }
 
-/// The fast bins of an arena; `None` where one of them leads astray. `left` as in [`Caches::count`].
+/// The chunks in the fast bins of an arena, with their sizes; `None` where one of them leads astray. `left` as in [`Caches::count`].
 pub(super) fn fast(
     window: &mut Window<'_>,
     arena: u64,
     layout: Layout,
-    classes: &mut Classes,
-    kept: &mut Kept,
+    told: &Told,
     left: &mut u64,
-) -> Option<Blocks> {
-    let mut fast = Blocks::default();
+) -> Option<Vec<(u64, u64)>> {
+    let mut fast = Vec::new();
     for bin in 0..layout.fast_count {
         let first = window.word(arena + layout.fast_bins + bin * 8)?;
         let first = if first == 0 { 0 } else { first.checked_add(BACK)? };
-        for (chunk, size) in list(window, first, BACK, |size| fits(bin, size), left)? {
-            fast.add(size);
-            classes.is_cached(size);
-            kept.is_cached(chunk);
-        }
+        let list = list(window, first, BACK, |size| fits(bin, size), left)?;
+        fast.extend(list.into_iter().filter(|(chunk, _)| told.holds(*chunk)));
     }
     Some(fast)
 }
@@ -110,7 +140,13 @@ fn list(
 ) -> Option<Vec<(u64, u64)>> {
     let size_of = |window: &mut Window<'_>, block: u64| {
         let header = Header::read(window, block.checked_sub(BACK).filter(|at| at % ALIGNMENT == 0)?)?;
-        (fits(header.size) && !header.is_mapped).then_some(header.size)
+        // What is in the list looks used to its neighbour.
+        let looks_used = |window: &mut Window<'_>| {
+            let behind = block.checked_sub(BACK)?.checked_add(header.size)?;
+            Header::read(window, behind).map(|behind| behind.previous_in_use)
+        };
+        let fits = fits(header.size) && !header.is_mapped && looks_used(window)?;
+        fits.then_some(header.size)
     };
     let mut chunks = Vec::new();
     let mut at = first;

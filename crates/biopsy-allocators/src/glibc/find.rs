@@ -150,6 +150,8 @@ fn arenas_of(image: &dyn Image, bins: u64, steps: &mut usize) -> Option<(Layout,
     let next = image.read_u64(bins.checked_add(BINS_TO_NEXT)?).ok()?;
     HEADS.into_iter().map(Layout::of).find_map(|layout| {
         let main = bins.checked_sub(layout.top + TOP_TO_BINS)?;
+        // Data of a dump may reach to the end of all addresses, and what stands behind `next` would be behind it.
+        main.checked_add(layout.size)?;
         let ring = ring(image, main, next, layout, steps)?;
         are_bins(image, bins).then_some((layout, ring))
     })

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use biopsy_image::{Image, MemoryExt, mapping};
+use biopsy_image::{Backing, Image, Mapping, MemoryExt};
 
 use super::chunk::ALIGNMENT;
 use super::find::Layout;
@@ -30,11 +30,39 @@ pub(super) struct Heap {
     pub(super) first: u64,
 }
 
-/// The heaps of the main arena, which has its last chunk at `top`: one, from where the data segment began to grow.
+/// The heap of the main arena, which has its last chunk at `top`: from where the data segment began to grow. What is locked, kept out of dumps
+/// or made of huge pages is a mapping of its own, so that the segment is all that lies side by side.
 pub(super) fn of_main(image: &dyn Image, start: Option<u64>, top: u64) -> Option<Heap> {
-    let grown = mapping::find(image.mappings(), top)?;
-    let start = start.filter(|&start| grown.contains(start) && start <= top).unwrap_or(grown.start);
-    Some(Heap { range: start..grown.end, first: start.checked_next_multiple_of(ALIGNMENT)? })
+    let mappings = image.mappings();
+    let number = mappings.partition_point(|one| one.end <= top);
+    let grown = mappings.get(number).filter(|one| one.contains(top))?;
+    let start = start.filter(|&start| leads_to(mappings, start, number)).unwrap_or(grown.start);
+    // The last chunk says how far it goes.
+    let size = image.read_u64(top.saturating_add(8)).map_or(0, |word| word & !7);
+    let wanted = top.saturating_add(size);
+    let mut end = grown.end;
+    for more in mappings.iter().skip(number + 1).take_while(|more| !is_of_others(more)) {
+        if end >= wanted || more.start != end {
+            break;
+        }
+        end = more.end;
+    }
+    Some(Heap { range: start..end, first: start.checked_next_multiple_of(ALIGNMENT)? })
+}
+
+/// Whether memory lies side by side from `start` to the mapping with this number.
+fn leads_to(mappings: &[Mapping], start: u64, number: usize) -> bool {
+    let first = mappings.partition_point(|one| one.end <= start);
+    let Some(all) = mappings.get(first..=number) else { return false };
+    let side_by_side = all.windows(2).all(|pair| pair[0].end == pair[1].start);
+    all.first().is_some_and(|one| one.contains(start))
+        && side_by_side
+        && (all.len() == 1 || !all.iter().any(is_of_others))
+}
+
+/// The data segment does not grow over it.
+fn is_of_others(one: &Mapping) -> bool {
+    one.shared || matches!(one.backing, Backing::File { .. } | Backing::Kernel { .. })
 }
 
 /// The heaps of another arena, the newest first.

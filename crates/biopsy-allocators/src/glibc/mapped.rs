@@ -1,11 +1,10 @@
 //! Large blocks with a mapping of their own, and what the allocator says of them (`malloc_par`, malloc/malloc.c).
 
-use std::ops::Range;
-
 use biopsy_image::{Image, Mapping, MemoryExt, PAGE_SIZE, mapping};
 use biopsy_model::footprint::Blocks;
 
 use super::chunk::{Header, SMALLEST};
+use crate::parts::Piece;
 use crate::window::Window;
 
 /// `n_mmaps_max` unless somebody has set it.
@@ -58,20 +57,15 @@ fn sound(image: &dyn Image, [count, most_ever]: [u32; 2], bytes: [u64; 2], start
     (ordered && pages && grows).then_some(Parameters { mapped, start: (start != 0).then_some(start) })
 }
 
-/// Looks for them in an anonymous mapping: each begins on a page with its header. Appends address and size.
-pub(super) fn find(
-    window: &mut Window<'_>,
-    mapping: &Mapping,
-    runs: &[Range<u64>],
-    found: &mut Vec<(u64, u64)>,
-) {
-    let mut behind = mapping.start;
-    for run in runs {
+/// Looks for them in anonymous memory: each begins on a page with its header. Appends address and size.
+pub(super) fn find(window: &mut Window<'_>, piece: &Piece, found: &mut Vec<(u64, u64)>) {
+    let mut behind = piece.range.start;
+    for run in &piece.runs {
         let mut at = run.start.max(behind);
         while at < run.end {
             let Some(header) = Header::read(window, at) else { break };
             let size = header.size;
-            let ends = at.checked_add(size).filter(|&end| end <= mapping.end);
+            let ends = at.checked_add(size).filter(|&end| end <= piece.range.end);
             let is_one = header.is_mapped
                 && !header.previous_in_use
                 && size >= SMALLEST
@@ -83,7 +77,8 @@ pub(super) fn find(
                     at = end;
                     behind = end;
                 }
-                None => at += PAGE_SIZE,
+                // A dump may have memory in the last page of all.
+                None => at = at.saturating_add(PAGE_SIZE),
             }
         }
     }

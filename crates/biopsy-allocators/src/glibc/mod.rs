@@ -22,6 +22,7 @@ use biopsy_model::footprint::{AllocatorFacts, ArenaFacts, Blocks};
 use self::cache::Caches;
 use self::find::{Arenas, Layout};
 use self::heaps::Heap;
+use self::walk::Told;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::parts::Parts;
@@ -52,15 +53,16 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: &mut Kept) -> Opt
             None => walk.astray(arena, "its heaps could not be told apart"),
         }
     }
-    let cached = walk.caches.count(&mut walk.window, &mut walk.classes, walk.kept, &mut walk.left);
+    let cached =
+        walk.caches.count(&mut walk.window, &mut walk.classes, walk.kept, &walk.told, &mut walk.left);
     let mut mapped = Vec::new();
     let expected = parameters.map(|known| known.mapped);
     let heaps: Vec<Range<u64>> = walk.heaps.into_iter().map(|(start, end)| start..end).collect();
-    for part in parts.unexplained(&heaps) {
+    for piece in parts.unexplained(&heaps) {
         if expected.is_some_and(|expected| mapped.len() as u64 >= expected.count) {
             break;
         }
-        mapped::find(&mut walk.window, part.mapping, &part.runs, &mut mapped);
+        mapped::find(&mut walk.window, &piece, &mut mapped);
     }
     let mut blocks = Blocks::default();
     for &(chunk, bytes) in &mapped {
@@ -102,6 +104,7 @@ struct Walk<'i, 'k> {
     arenas: Vec<ArenaFacts>,
     /// Ends of all heaps, by their starts. None overlaps another.
     heaps: BTreeMap<u64, u64>,
+    told: Told,
     warnings: Vec<String>,
 }
 
@@ -117,6 +120,7 @@ impl<'i, 'k> Walk<'i, 'k> {
             left: 0,
             arenas: Vec::new(),
             heaps: BTreeMap::new(),
+            told: Told::default(),
             warnings: Vec::new(),
         }
     }
@@ -145,20 +149,36 @@ impl<'i, 'k> Walk<'i, 'k> {
                 sum.bytes += more.bytes;
             }
             facts.unknown += walked.unknown;
+            self.told.add(heap.first, walked.to);
             if heap.range.contains(&top) {
                 facts.top = heap.range.end - top;
             }
             facts.resident += parts.resident(&heap.range);
             self.heaps.insert(heap.range.start, heap.range.end);
         }
+        // Where the data segment cannot grow, the main arena has memory from elsewhere, and does not say where.
+        let found = heaps.iter().map(|heap| heap.range.end - heap.range.start).fold(0, u64::saturating_add);
+        if facts.system > found {
+            self.warnings.push(format!(
+                "the arena at 0x{arena:x} of glibc's malloc has {} bytes from the system, of which {found} were found",
+                facts.system
+            ));
+        }
         self.left = self.left.saturating_add(facts.used.count);
-        let (classes, kept) = (&mut self.classes, &mut *self.kept);
-        let fast = cache::fast(&mut self.window, arena, self.layout, classes, kept, &mut self.left);
-        match fast {
+        let fast = cache::fast(&mut self.window, arena, self.layout, &self.told, &mut self.left);
+        let mut sums = Blocks::default();
+        fast.iter().flatten().for_each(|&(_, size)| sums.add(size));
+        // They are blocks that look used, so that they are not more than these.
+        let fits = sums.count <= facts.used.count && sums.bytes <= facts.used.bytes;
+        match fast.filter(|_| fits) {
             Some(fast) => {
-                facts.fast = fast;
-                facts.used.count = facts.used.count.saturating_sub(fast.count);
-                facts.used.bytes = facts.used.bytes.saturating_sub(fast.bytes);
+                for (chunk, size) in fast {
+                    self.classes.is_cached(size);
+                    self.kept.is_cached(chunk);
+                }
+                facts.fast = sums;
+                facts.used.count -= sums.count;
+                facts.used.bytes -= sums.bytes;
             }
             None => self.warnings.push(format!("the fast bins of the arena at 0x{arena:x} lead astray")),
         }

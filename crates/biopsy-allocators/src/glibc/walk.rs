@@ -1,5 +1,7 @@
 //! From chunk to chunk through a heap.
 
+use std::collections::BTreeMap;
+
 use biopsy_model::footprint::Blocks;
 
 use super::cache::Caches;
@@ -9,6 +11,20 @@ use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::window::Window;
 
+/// Where chunks could be told apart: ends by starts. What lies elsewhere was not counted as used.
+#[derive(Default)]
+pub(super) struct Told(BTreeMap<u64, u64>);
+
+impl Told {
+    pub(super) fn add(&mut self, from: u64, to: u64) {
+        self.0.insert(from, to);
+    }
+
+    pub(super) fn holds(&self, chunk: u64) -> bool {
+        self.0.range(..=chunk).next_back().is_some_and(|(_, &to)| chunk < to)
+    }
+}
+
 /// What is in a heap.
 #[derive(Default)]
 pub(super) struct Walked {
@@ -16,6 +32,8 @@ pub(super) struct Walked {
     pub(super) free: Blocks,
     /// Bytes in which no chunks could be told apart.
     pub(super) unknown: u64,
+    /// The first byte behind the last chunk that was told apart.
+    pub(super) to: u64,
 }
 
 /// Goes through all chunks of a heap up to `top`, if that is in it. `classes` counts them by size, `caches` learns of those that look
@@ -56,5 +74,6 @@ pub(super) fn walk(
         }
         (chunk, header) = (next, behind);
     }
+    walked.to = chunk;
     walked
 }

@@ -145,6 +145,19 @@ mod tests {
         assert!(broken(AREA + 8, AREA).allocators.is_empty());
     }
 
+    /// Of one with a mapping of its own the size is known without its head, though not where it begins.
+    #[test]
+    fn a_large_block_whose_head_is_broken_is_counted_by_its_size_and_not_listed() {
+        let mut made = MadeProcess::of_musl();
+        made.word(MAPPED + 8, u64::MAX);
+        let read = with_blocks(&made, &[], 100);
+        let musl = &read.footprint.allocators[0];
+        assert_eq!(musl.mapped, Blocks { count: 1, bytes: 0x1000 });
+        let by_size = musl.classes.iter().find(|class| class.up_to == 0x1000).map(|class| class.used);
+        assert_eq!(by_size, Some(musl.mapped), "{musl:#?}");
+        assert_eq!(read.blocks.map(|blocks| blocks.len()), Some(5));
+    }
+
     #[test]
     fn where_no_group_holds_nothing_is_read_and_that_is_said() {
         let mut made = MadeProcess::of_musl();

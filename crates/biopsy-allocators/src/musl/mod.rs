@@ -16,8 +16,6 @@ mod old;
 mod slots;
 mod walk;
 
-use std::ops::Range;
-
 use biopsy_image::Image;
 use biopsy_model::Avma;
 use biopsy_model::footprint::{AllocatorFacts, ArenaFacts};
@@ -25,7 +23,7 @@ use biopsy_model::footprint::{AllocatorFacts, ArenaFacts};
 use self::context::{AREA_BYTES, CONTEXT_BYTES, Found};
 use self::walk::Walk;
 use crate::kept::Kept;
-use crate::parts::Parts;
+use crate::parts::{Parts, merged};
 use crate::read::Read;
 
 /// Reads it; `None`: the process does not use it.
@@ -98,17 +96,4 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: &mut Kept) -> Opt
         books: std::iter::once(context.address..context.address.saturating_add(CONTEXT_BYTES)).collect(),
         warnings,
     })
-}
-
-/// The same memory, by address, in as few ranges as there are pieces.
-fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.sort_unstable_by_key(|range| range.start);
-    let mut list: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match list.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => list.push(range),
-        }
-    }
-    list
 }

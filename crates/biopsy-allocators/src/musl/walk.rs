@@ -158,7 +158,7 @@ impl<'i, 'k> Walk<'i, 'k> {
         self.torn += 1;
         // Of a block with a mapping of its own it is known how large it is.
         if group.is_mapped() {
-            self.mapped_blocks.add(stride.saturating_add(UNIT));
+            self.taken(group, stride);
         } else {
             self.unknown = self.unknown.saturating_add(stride);
         }

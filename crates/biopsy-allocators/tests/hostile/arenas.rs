@@ -1,87 +1,14 @@
 //! Arenas that were made by hand: each layout, counted block by block, and what no program has but a dump may say.
 
-mod made;
-
 use biopsy_allocators::footprint;
-use biopsy_model::footprint::{Blocks, Footprint};
+use biopsy_model::footprint::Blocks;
 use proptest::prelude::*;
 
-use made::{Block, HEAD_OF_TODAY, HEADS, HEAP_ADDRESSES, Made};
-
-const HEAP: u64 = 0x5500_0000_0000;
-const HEAP_BYTES: u64 = 0x2_0000;
-const LIBC: u64 = 0x7f00_0000_0000;
-const LIBC_BYTES: u64 = 0x4000;
-const ARENA: u64 = LIBC + 0x400;
-/// Heaps of a second arena, newest last.
-const SECOND: [u64; 2] = [0x7e00_0000_0000, 0x7e00_0000_0000 + HEAP_ADDRESSES];
-/// Bytes of `heap_info`.
-const INFO: u64 = 48;
-
-/// A process with these blocks in its main arena.
-fn process(head: (u64, u64), blocks: &[Block]) -> Made {
-    let mut made = Made::default();
-    made.map(HEAP, HEAP_BYTES, None);
-    made.map(LIBC, LIBC_BYTES, Some("/lib/libc.so.6"));
-    made.arena(ARENA, head, 0, ARENA, HEAP_BYTES);
-    let top = made.blocks(HEAP, HEAP + HEAP_BYTES, ARENA, head, blocks);
-    made.word(ARENA + head.0 + head.1 * 8, top);
-    made
-}
-
-/// The same with a second arena of two heaps.
-fn two_arenas(blocks: [&[Block]; 3]) -> Made {
-    let head = HEAD_OF_TODAY;
-    let mut made = Made::default();
-    made.map(HEAP, HEAP_BYTES, None);
-    for heap in SECOND {
-        made.map(heap, HEAP_BYTES, None);
-    }
-    made.map(LIBC, LIBC_BYTES, Some("/lib/libc.so.6"));
-    let second = SECOND[0] + INFO;
-    made.arena(ARENA, head, 0, second, HEAP_BYTES);
-    let top = made.blocks(HEAP, HEAP + HEAP_BYTES, ARENA, head, blocks[0]);
-    made.word(ARENA + head.0 + head.1 * 8, top);
-    let behind = made.arena(second, head, 0, ARENA, 2 * HEAP_BYTES);
-    for (number, heap) in SECOND.into_iter().enumerate() {
-        made.word(heap, second);
-        made.word(heap + 8, if number == 0 { 0 } else { SECOND[0] });
-        made.word(heap + 16, HEAP_BYTES);
-    }
-    let end = SECOND[0] + HEAP_BYTES;
-    // A heap that is full ends in a fence: two headers.
-    let first = behind.next_multiple_of(16);
-    let fence = made.blocks(first, end, second, head, blocks[1]);
-    made.word(fence + 8, (end - 2 * 16 - fence) | 1);
-    made.word(end - 2 * 16 + 8, 16 | 1);
-    made.word(end - 16 + 8, 1);
-    let top = made.blocks(SECOND[1] + INFO, SECOND[1] + HEAP_BYTES, second, head, blocks[2]);
-    made.word(second + head.0 + head.1 * 8, top);
-    made
-}
-
-fn sum(blocks: &[Block], of: fn(&Block) -> bool) -> Blocks {
-    let mut sum = Blocks::default();
-    blocks.iter().filter(|block| of(block)).for_each(|block| sum.add(block.size()));
-    sum
-}
-
-fn used(block: &Block) -> bool {
-    matches!(block, Block::Used(_))
-}
-
-fn free(block: &Block) -> bool {
-    matches!(block, Block::Free(_))
-}
-
-fn fast(block: &Block) -> bool {
-    matches!(block, Block::Fast(_))
-}
-
-/// There is never more than there is.
-fn total(footprint: &Footprint) -> u64 {
-    footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add)
-}
+use crate::made::{Block, HEAD_OF_TODAY, HEADS, HEAP_ADDRESSES, Made};
+use crate::processes::{
+    ARENA, HEAP, HEAP_BYTES, INFO, LIBC, LIBC_BYTES, SECOND, any_blocks, fast, free, process, sum, total,
+    two_arenas, used,
+};
 
 #[test]
 fn each_layout_is_counted() {
@@ -205,6 +132,38 @@ fn bins_in_circles_and_links_that_lead_astray_end() {
     }
 }
 
+/// A dump says that an arena has given back more small blocks than it has, because they are those of another one: none of them is free.
+#[test]
+fn fast_bins_with_more_than_their_arena_has_lead_astray() {
+    let blocks = [Block::Used(32); 3];
+    let mut made = two_arenas([&blocks, &[], &[]]);
+    let chunks = [HEAP, HEAP + 32, HEAP + 64];
+    made.word(SECOND[0] + INFO + HEAD_OF_TODAY.0, chunks[0]);
+    for (number, chunk) in chunks.iter().enumerate() {
+        let next = chunks.get(number + 1).copied().unwrap_or(0);
+        made.word(chunk + 16, next ^ (chunk + 16) >> 12);
+    }
+    let footprint = footprint(&made, &[]);
+    let [main, second] = footprint.allocators[0].arenas.as_slice() else { panic!("{footprint:#?}") };
+    assert_eq!((main.used, main.fast), (sum(&blocks, used), Blocks::default()));
+    assert_eq!((second.used.count, second.fast), (1, Blocks::default()), "what is left of its older heap");
+    assert!(footprint.warnings.iter().any(|warning| warning.contains("lead astray")), "{footprint:#?}");
+    assert_eq!(total(&footprint), made.resident());
+}
+
+/// Those behind the place from where no chunks can be told apart were never counted as used.
+#[test]
+fn blocks_in_fast_bins_behind_a_break_are_unknown() {
+    let blocks = [Block::Used(64), Block::Fast(32), Block::Used(4096), Block::Fast(32)];
+    let mut made = process(HEAD_OF_TODAY, &blocks);
+    made.word(HEAP + 96 + 8, 8 | 1);
+    let footprint = footprint(&made, &[]);
+    let arena = &footprint.allocators[0].arenas[0];
+    assert_eq!((arena.used, arena.fast), (sum(&blocks[..1], used), sum(&blocks[..2], fast)));
+    assert_eq!(arena.unknown, 4096 + 32);
+    assert_eq!(total(&footprint), made.resident());
+}
+
 /// A block of a program has the size of a thread's cache now and then, and small numbers where that has its lists.
 #[test]
 fn numbers_of_a_program_are_no_cache() {
@@ -246,10 +205,7 @@ fn blocks_with_mappings_of_their_own_are_counted_as_far_as_they_are_there() {
     made.word(ARENA + 96, top);
     made.word(large + 8, 0x3000 | 2);
     made.word(large + 0x3000 + 8, 0x5000 | 2);
-    // `malloc_par`: two of them, of 32 KiB.
-    for (at, word) in [(0x40, 65536 << 32 | 2), (0x48, 2), (0x50, 0x8000), (0x58, 0x8000), (0x60, HEAP)] {
-        made.word(LIBC + at, word);
-    }
+    made.parameters(LIBC, 2, 0x8000, HEAP);
     let whole = footprint(&made, &[]);
     assert_eq!(whole.allocators[0].mapped, Blocks { count: 2, bytes: 0x8000 }, "{whole:#?}");
     assert!(whole.allocators[0].whole);
@@ -292,19 +248,6 @@ fn memory_at_the_end_of_all_addresses_is_read_without_going_round() {
     made.word(heap + 16, HEAP_ADDRESSES);
     let footprint = footprint(&made, &[]);
     assert!(total(&footprint) <= made.resident(), "{footprint:#?}");
-}
-
-fn any_blocks() -> impl Strategy<Value = Vec<Block>> {
-    let one = prop_oneof![
-        (2..200_u64).prop_map(|units| Block::Used(units * 16)),
-        (2..12_u64).prop_map(|units| Block::Fast(units * 16)),
-        (2..200_u64).prop_map(|units| Block::Free(units * 16)),
-    ];
-    prop::collection::vec(one, 0..40).prop_map(|mut blocks| {
-        // Two free ones side by side would be one.
-        blocks.dedup_by(|one, before| free(one) && free(before));
-        blocks
-    })
 }
 
 proptest! {

@@ -1,7 +1,8 @@
 //! The memory of a process that uses glibc's malloc, block by block, in any of the known layouts.
 
 use biopsy_image::{
-    Absence, Backing, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError, Thread,
+    Absence, Backing, GeneralRegisters, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError,
+    Thread,
 };
 
 /// From a chunk to what the program sees.
@@ -37,6 +38,7 @@ impl Block {
 pub(crate) struct Made {
     mappings: Vec<Mapping>,
     bytes: Vec<Vec<u8>>,
+    threads: Vec<Thread>,
     process: ProcessFacts,
 }
 
@@ -47,15 +49,34 @@ impl Made {
             Some(path) => Backing::File { path: path.into(), offset: 0, deleted: false, identity: (1, 2) },
             None => Backing::Anonymous { label: String::new() },
         };
+        self.map_as(start, bytes, backing, false, false);
+    }
+
+    /// The same of any kind.
+    pub(crate) fn map_as(&mut self, start: u64, bytes: u64, backing: Backing, shared: bool, execute: bool) {
         self.mappings.push(Mapping {
             start,
             end: start + bytes,
-            protection: Protection { read: true, write: true, execute: false },
-            shared: false,
+            protection: Protection { read: true, write: true, execute },
+            shared,
             backing,
             not_frozen: false,
         });
         self.bytes.push(vec![0; usize::try_from(bytes).expect("it fits")]);
+    }
+
+    /// A thread with its stack pointer there.
+    pub(crate) fn thread(&mut self, stack: u64) {
+        let registers = GeneralRegisters { rsp: stack, ..GeneralRegisters::default() };
+        self.threads.push(Thread { registers: Some(registers), ..Thread::default() });
+    }
+
+    /// What the library says of blocks with mappings of their own (`malloc_par`), in the data at `data`.
+    pub(crate) fn parameters(&mut self, data: u64, count: u64, bytes: u64, start: u64) {
+        let words = [(0x40, 65536 << 32 | count), (0x48, count), (0x50, bytes), (0x58, bytes), (0x60, start)];
+        for (at, word) in words {
+            self.word(data + at, word);
+        }
     }
 
     pub(crate) fn resident(&self) -> u64 {
@@ -146,7 +167,7 @@ impl Image for Made {
     }
 
     fn threads(&self) -> &[Thread] {
-        &[]
+        &self.threads
     }
 
     fn modules(&self) -> &[ImageModule] {
