@@ -36,6 +36,7 @@ mod columns;
 mod command_line;
 mod composite;
 mod counts;
+mod declared;
 mod element;
 mod encoded;
 mod env;

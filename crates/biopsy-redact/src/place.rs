@@ -7,7 +7,7 @@ use crate::plausible;
 use crate::quote::Quote;
 use crate::rules::Strength;
 use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
-use crate::{answered, attribute, below, lead, reported};
+use crate::{answered, attribute, below, declared, lead, reported};
 
 /// Operations of WildFly on what the name in front of the colon is called.
 const CALLS: [&[u8]; 3] =
@@ -83,6 +83,7 @@ fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         .or_else(|| answered::place(text, &name))
         .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
         .or_else(|| attribute::attribute(text, &name, key_quote.is_some()))
+        .or_else(|| declared::place(text, &name))
         .or_else(|| beside(text, key, at, behind))
         .or_else(|| said(text, &name, at, behind))
         .or_else(|| below_sentence(text, &name))

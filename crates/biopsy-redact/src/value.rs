@@ -321,7 +321,7 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
             }
             b'<' => text.get(at + 1) == Some(&b'/') || text[at..].starts_with(b"<br"),
             b')' | b']' | b'}' | b'>' => is_end(text, at + 1) && opened_before(text, place.key, byte),
-            b'|' => is_end(text, at + 1),
+            b'|' => is_end(text, at + 1) || is_parameter(text, at + 1),
             _ => false,
         };
         if ends {
@@ -450,13 +450,12 @@ fn goes_on_as_query(text: &[u8], at: usize) -> bool {
     memchr::memchr(b'&', word).is_some_and(|and| is_parameter(text, at + and + 1))
 }
 
-/// `name=` follows, and not `A:?`: what stands behind `&`.
+/// `name=` follows: what stands behind `&`.
 fn is_parameter(text: &[u8], at: usize) -> bool {
-    let name = text[at.min(text.len())..]
-        .iter()
-        .take(64)
-        .take_while(|b| b.is_ascii_alphanumeric() || b"_-.".contains(b));
-    pair_follows(text, at) && text.get(at + name.count()) != Some(&b':')
+    let rest = &text[at.min(text.len())..text.len().min(at + 64)];
+    let rest = rest.strip_prefix(b"amp;").unwrap_or(rest);
+    let name = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"_-.".contains(b)).count();
+    name > 0 && rest.get(name) == Some(&b'=')
 }
 
 /// Is the bracket that `close` closes open in front of the key, on its line?
