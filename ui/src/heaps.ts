@@ -58,7 +58,7 @@ function held(heap: Heap): Child {
   const of = heap.held;
   if (!of) return null;
   const suspects = of.suspects.map((one) =>
-    h('p', null, h('b', null, `${bytes(one.retained)} (${Math.round(one.share * 100)} %)`), ' held by ', h('code', null, one.way), one.held ? [`, which holds ${count(one.held.objects)} `, h('code', null, one.held.type)] : null),
+    h('p', null, h('b', null, `${bytes(one.retained)} (${Math.round(one.share * 100)} %)`), ' held by ', h('code', null, one.way), one.held ? [`, which holds ${count(one.held.objects)} × `, h('code', null, one.held.type)] : null),
   );
   const tree = table(
     [

@@ -35,7 +35,7 @@ pub(super) fn heap(text: &mut String, summary: &HeapSummary, level: &str) {
     if let Some(held) = &summary.held {
         for one in &held.suspects {
             let holds = one.held.as_ref().map_or_else(String::new, |held| {
-                format!(", which holds {} {}", count(held.objects), code(&held.step.of))
+                format!(", which holds {} × {}", count(held.objects), code(&held.step.of))
             });
             let _ = writeln!(
                 text,

@@ -63,7 +63,7 @@ fn held(page: &mut Page, summary: &HeapSummary) {
             body.push_str(&format!(" × {}", count(one.holders)));
         }
         if let Some(held) = &one.held {
-            body.push_str(&format!(", which holds {} {}", count(held.objects), held.step.of));
+            body.push_str(&format!(", which holds {} × {}", count(held.objects), held.step.of));
         }
         page.line(if index == 0 { "held by" } else { "" }, "1", &body);
     }
