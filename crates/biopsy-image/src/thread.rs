@@ -176,4 +176,15 @@ mod tests {
         }
         assert_eq!(inside(u64::MAX, [0; 6]).system_call(), None);
     }
+
+    proptest::proptest! {
+        /// Whatever the registers hold: what is no call of these is told as the one that takes it up again.
+        #[test]
+        fn nothing_else_is_guessed(arguments in proptest::array::uniform6(proptest::num::u64::ANY), number in 0..400_u64) {
+            let again = inside(219, arguments).system_call();
+            proptest::prop_assert!(matches!(again, Some(202 | 7 | 230 | 35 | 219)), "{again:?}");
+            let other = inside(number, arguments).system_call();
+            proptest::prop_assert!(number == 219 || other == Some(number), "{number}: {other:?}");
+        }
+    }
 }

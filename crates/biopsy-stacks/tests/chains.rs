@@ -68,6 +68,31 @@ fn frames_at_the_end_of_all_addresses_do_not_go_round() {
     assert_eq!((found.len(), end), (16, StackEnd::Truncated));
 }
 
+/// What was copied of a stack may end anywhere: as many frames as are whole come out, and it is said that more were there.
+#[test]
+fn a_stack_that_was_copied_in_part_gives_the_frames_that_are_whole() {
+    let stack = chain(20, STACK);
+    for words in 0..=stack.len() {
+        let (found, end) = walk(&stack[..words], STACK, STACK);
+        assert_eq!((found.len(), end), (1 + words / 2, StackEnd::Truncated), "{words} words");
+        assert!(found.iter().skip(1).all(|frame| (CODE..CODE_END).contains(&frame.0)), "{words}: {found:?}");
+    }
+}
+
+/// The word behind a frame pointer leads out of all code: what is there is no frame. A call ends where it returns to, so that the first
+/// byte of code is no such place, and the one behind the last is.
+#[test]
+fn a_return_into_no_code_is_no_frame() {
+    for (to, is_frame) in
+        [(CODE, false), (CODE + 1, true), (CODE_END, true), (CODE_END + 1, false), (u64::MAX, false)]
+    {
+        let mut stack = chain(20, STACK);
+        stack[5 * 2 + 1] = to;
+        let (found, end) = walk(&stack, STACK, STACK);
+        assert_eq!(found.len() > 6, is_frame, "{to:#x}: {} frames, {end:?}", found.len());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 

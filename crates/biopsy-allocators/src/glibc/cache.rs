@@ -6,7 +6,7 @@ use biopsy_model::footprint::Blocks;
 
 use super::chunk::{ALIGNMENT, BACK, Header, SMALLEST};
 use super::find::Layout;
-use super::walk::Told;
+use super::spans::Spans;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::window::Window;
@@ -80,7 +80,7 @@ impl Caches {
         window: &mut Window<'_>,
         classes: &mut Classes,
         kept: &mut Kept,
-        told: &Told,
+        told_apart: &Spans,
         left: &mut u64,
     ) -> Blocks {
         let mut cached = Blocks::default();
@@ -96,7 +96,9 @@ impl Caches {
                 .collect();
             let found = found.filter(|lists| layout.counts(window, *chunk, lists));
             let kept_here = found.into_iter().flatten().flatten();
-            for (chunk, size) in kept_here.filter(|(chunk, _)| told.holds(*chunk) && seen.insert(*chunk)) {
+            for (chunk, size) in
+                kept_here.filter(|(chunk, _)| told_apart.holds(*chunk) && seen.insert(*chunk))
+            {
                 cached.add(size);
                 classes.is_cached(size);
                 kept.is_cached(chunk);
@@ -116,7 +118,7 @@ pub(super) fn fast(
     window: &mut Window<'_>,
     arena: u64,
     layout: Layout,
-    told: &Told,
+    told_apart: &Spans,
     left: &mut u64,
 ) -> Option<Vec<(u64, u64)>> {
     let mut fast = Vec::new();
@@ -124,7 +126,7 @@ pub(super) fn fast(
         let first = window.word(arena + layout.fast_bins + bin * 8)?;
         let first = if first == 0 { 0 } else { first.checked_add(BACK)? };
         let list = list(window, first, BACK, |size| fits(bin, size), left)?;
-        fast.extend(list.into_iter().filter(|(chunk, _)| told.holds(*chunk)));
+        fast.extend(list.into_iter().filter(|(chunk, _)| told_apart.holds(*chunk)));
     }
     Some(fast)
 }

@@ -10,6 +10,7 @@ mod chunk;
 mod find;
 mod heaps;
 mod mapped;
+mod spans;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use biopsy_model::footprint::{AllocatorFacts, ArenaFacts, Blocks};
 use self::cache::Caches;
 use self::find::{Arenas, Layout};
 use self::heaps::Heap;
-use self::walk::Told;
+use self::spans::Spans;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::parts::Parts;
@@ -54,7 +55,7 @@ pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>, kept: &mut Kept) -> Opt
         }
     }
     let cached =
-        walk.caches.count(&mut walk.window, &mut walk.classes, walk.kept, &walk.told, &mut walk.left);
+        walk.caches.count(&mut walk.window, &mut walk.classes, walk.kept, &walk.told_apart, &mut walk.left);
     let mut mapped = Vec::new();
     let expected = parameters.map(|known| known.mapped);
     let heaps: Vec<Range<u64>> = walk.heaps.into_iter().map(|(start, end)| start..end).collect();
@@ -104,7 +105,7 @@ struct Walk<'i, 'k> {
     arenas: Vec<ArenaFacts>,
     /// Ends of all heaps, by their starts. None overlaps another.
     heaps: BTreeMap<u64, u64>,
-    told: Told,
+    told_apart: Spans,
     warnings: Vec<String>,
 }
 
@@ -120,7 +121,7 @@ impl<'i, 'k> Walk<'i, 'k> {
             left: 0,
             arenas: Vec::new(),
             heaps: BTreeMap::new(),
-            told: Told::default(),
+            told_apart: Spans::default(),
             warnings: Vec::new(),
         }
     }
@@ -149,7 +150,7 @@ impl<'i, 'k> Walk<'i, 'k> {
                 sum.bytes += more.bytes;
             }
             facts.unknown += walked.unknown;
-            self.told.add(heap.first, walked.to);
+            self.told_apart.add(heap.first, walked.to);
             if heap.range.contains(&top) {
                 facts.top = heap.range.end - top;
             }
@@ -165,7 +166,7 @@ impl<'i, 'k> Walk<'i, 'k> {
             ));
         }
         self.left = self.left.saturating_add(facts.used.count);
-        let fast = cache::fast(&mut self.window, arena, self.layout, &self.told, &mut self.left);
+        let fast = cache::fast(&mut self.window, arena, self.layout, &self.told_apart, &mut self.left);
         let mut sums = Blocks::default();
         fast.iter().flatten().for_each(|&(_, size)| sums.add(size));
         // They are blocks that look used, so that they are not more than these.

@@ -1,7 +1,5 @@
 //! From chunk to chunk through a heap.
 
-use std::collections::BTreeMap;
-
 use biopsy_model::footprint::Blocks;
 
 use super::cache::Caches;
@@ -10,20 +8,6 @@ use super::heaps::Heap;
 use crate::blocks::Classes;
 use crate::kept::Kept;
 use crate::window::Window;
-
-/// Where chunks could be told apart: ends by starts. What lies elsewhere was not counted as used.
-#[derive(Default)]
-pub(super) struct Told(BTreeMap<u64, u64>);
-
-impl Told {
-    pub(super) fn add(&mut self, from: u64, to: u64) {
-        self.0.insert(from, to);
-    }
-
-    pub(super) fn holds(&self, chunk: u64) -> bool {
-        self.0.range(..=chunk).next_back().is_some_and(|(_, &to)| chunk < to)
-    }
-}
 
 /// What is in a heap.
 #[derive(Default)]
