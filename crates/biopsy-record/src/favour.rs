@@ -15,6 +15,8 @@
 //! Where nobody waits for a recording ([`step_behind`]) it is the other way round: our threads come behind the target's, but for those
 //! that keep the time, and those that fetch what would be lost.
 
+mod overdue;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -79,7 +81,9 @@ impl Turn {
         let _ = set_nice(self.thread, fitting(competing));
         if competing <= CROWD {
             self.reserved = None;
+            overdue::forget(self.thread);
         } else if self.reserved.is_none() {
+            overdue::watch(self.thread);
             self.reserved = Reserved::begin(self.runtime, PERIOD).ok();
         }
     }
@@ -87,6 +91,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        overdue::forget(self.thread);
         KEEP_TIME.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.thread);
     }
 }

@@ -46,11 +46,12 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
     let between = &text[name.end..value.start];
     let behind = &text[value.end..line_end];
     let is_closed = memchr::memmem::find(&text[value.start..line_end], b"}}").is_some();
+    let before_value = &text[value.start.saturating_sub(24)..value.start];
     let (name, value) = (&text[name.clone()], &text[value.clone()]);
     is_label_of_resource(before, between)
         || is_label_of_metric(before, between, value)
         || is_rule_of_framework(between, value, behind)
-        || is_pinned(name, between)
+        || is_pinned(before_value)
         || is_bound(before, between, name, value)
         || is_name_in_list(between, value)
         || !quoted
@@ -69,18 +70,25 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
                 || is_name_of_secret(name, between, value))
 }
 
-/// `kube_secret_info{namespace="shop",secret="shop-db"} 1`: a label of a metric, and what an object of Kubernetes is called.
+/// `kube_secret_info{namespace="shop",secret="shop-db"} 1`: a label of a metric, and what an object of Kubernetes is called; also inside
+/// of a string.
 fn is_label_of_metric(before: &[u8], between: &[u8], value: &[u8]) -> bool {
     const NAME_MAX: usize = 63;
-    let open = before.iter().position(|b| *b == b'{');
+    let open = before.iter().rposition(|b| *b == b'{');
     let metric = open.map_or(&before[..0], |open| &before[..open]);
-    between == b"=\""
-        && !metric.is_empty()
-        && metric.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b':'))
-        && memchr::memmem::find(before, b"namespace=\"").is_some()
+    let is_of_metric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b':');
+    without_quote(between) == b"="
+        && metric.last().is_some_and(is_of_metric)
+        && memchr::memmem::find(before, b"namespace=").is_some()
         && value.len() <= NAME_MAX
         && value.contains(&b'-')
         && value.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+}
+
+/// Without the quote that opens a value, which may have backslashes in a string.
+fn without_quote(between: &[u8]) -> &[u8] {
+    let Some(sign) = between.strip_suffix(b"\"") else { return between };
+    &sign[..sign.iter().rposition(|b| *b != b'\\').map_or(0, |last| last + 1)]
 }
 
 /// `'password' => ['required', 'confirmed']`: what a framework checks.
@@ -104,8 +112,8 @@ fn is_rule_of_identity(between: &[u8], value: &[u8], behind: &[u8]) -> bool {
 }
 
 /// `pin-sha256="cUPcTAZW..."`: the digest of a public key (RFC 7469).
-fn is_pinned(name: &[u8], between: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"pin") && between.starts_with(b"-sha256=")
+fn is_pinned(before_value: &[u8]) -> bool {
+    without_quote(before_value).ends_with(b"pin-sha256=")
 }
 
 /// `:password="form.password"` of a template: what it is bound to.
@@ -337,6 +345,7 @@ mod tests {
             ("secrets: [blue_tea_pot]", "secrets", "blue_tea_pot", false),
             ("up{namespace=\"shop\",secret=\"shop-db\"} 1", "secret", "shop-db", true),
             ("up{namespace=\"shop\",secret=\"Kq2x-9fKq\"} 1", "secret", "Kq2x-9fKq", false),
+            ("10:11 up{namespace=\\\"shop\\\",secret=\\\"shop-db\\\"} 1", "secret", "shop-db", true),
             ("{namespace=\"shop\",secret=\"shop-db\"}", "secret", "shop-db", false),
             ("  'password' => ['required', 'confirmed'],", "password", "required", true),
             ("  'password' => ['required'],", "password", "required", false),
@@ -344,6 +353,7 @@ mod tests {
             ("Password:RequiredLength=12", "Password", "RequiredLength=12", true),
             ("Password:RequireDigit=horse", "Password", "RequireDigit", false),
             ("Expect-CT: pin-sha256=\"cUPcTAZW\"", "pin", "cUPcTAZW", true),
+            ("pin=\"cUPcTAZW\"", "pin", "cUPcTAZW", false),
             ("create secret generic db --from-file=password=./pw.txt", "password", "./pw.txt", true),
             ("create secret generic db --from-literal=password=pw.txt", "password", "pw.txt", false),
             ("externalSecret: shop-db", "externalSecret", "shop-db", true),

@@ -106,18 +106,35 @@ fn quote(line: &[u8], at: usize) -> Option<(usize, u8)> {
     }
 }
 
-/// As much of a value as belongs to the inner string: up to a quote of the string around it.
+/// As much of a value as belongs to the inner string: up to a quote of the string around it, and without the quote that closes what a
+/// quote in front of the value opened.
 pub(crate) fn inside(text: &[u8], range: Range<usize>) -> Range<usize> {
     let mut at = range.start;
+    let mut end = range.end;
     while at < range.end {
         match text[at] {
             b'\\' => at += 2,
             b'"' if text.get(at + 1) == Some(&b'"') => at += 2,
-            b'"' => return range.start..at,
+            b'"' => {
+                end = at;
+                break;
+            }
             _ => at += 1,
         }
     }
-    range
+    if text[..range.start].ends_with(b"\"\"") && text[range.start..end].ends_with(b"\"\"") {
+        return range.start..end - 2;
+    }
+    // In a string in a string in a string, too: the first quote that has no more backslashes than the one in front.
+    let backslashes =
+        |quote: usize, from: usize| text[from..quote].iter().rev().take_while(|b| **b == b'\\').count();
+    let opened = range.start.checked_sub(1).filter(|quote| text[*quote] == b'"');
+    let opened = opened.map_or(0, |quote| backslashes(quote, quote.saturating_sub(16)));
+    let quotes = memchr::memchr_iter(b'"', &text[range.start..end]).map(|quote| range.start + quote);
+    let closing = quotes
+        .map(|quote| (quote, backslashes(quote, range.start)))
+        .find(|(_, run)| (1..=opened).contains(run));
+    range.start..closing.map_or(end, |(quote, run)| quote - run)
 }
 
 #[cfg(test)]
@@ -146,6 +163,16 @@ mod tests {
         let text = br#"x \"a"b"#;
         assert_eq!(inside(text, 4..7), 4..5);
         assert_eq!(inside(b"a\"\"b", 0..4), 0..4);
+        // The last quote of the inner string, at the end of the outer one.
+        assert_eq!(inside(br#"{"m":"k: \"hunter22\""}"#, 11..23), 11..19);
+        assert_eq!(inside(br#"1;"k: ""hunter22""""#, 8..19), 8..16);
+        let twice = br#"{"l":"{\"m\":\"k: \\\"hunter22\\\"\"}"}"#;
+        let at = memchr::memmem::find(twice, b"hunter22").expect("it is there");
+        assert_eq!(inside(twice, at..twice.len() - 2), at..at + 8);
+        // A quote that is the value's own has more.
+        let own = br#"{"m":"k: \"a\\\"b\""}"#;
+        assert_eq!(inside(own, 11..20), 11..17);
+        assert_eq!(inside(br#"{"m":"k: hunter\""}"#, 9..19), 9..17);
     }
 
     proptest::proptest! {

@@ -1,5 +1,6 @@
 //! What is masked reads as before: as many records, with the same names, in JSON, CSV, XML and YAML.
 
+use biopsy_redact::verify::verify;
 use biopsy_redact::{BundleKey, Options, Redactor};
 use proptest::prelude::*;
 
@@ -289,5 +290,51 @@ fn an_object_is_no_secret() {
     ] {
         let masked = masked(line);
         assert!(serde_json::from_str::<serde_json::Value>(&masked).is_ok(), "{masked}");
+    }
+}
+
+/// The last quoted value of a message: its quotes stay, in strings in strings, too.
+#[test]
+fn a_value_at_the_end_of_a_message_keeps_its_quotes() {
+    let redactor = Redactor::new(Options::default()).unwrap();
+    let message = "login with password: \"hunter22x\"";
+    let in_csv = format!("1;\"{}\"", message.replace('"', "\"\""));
+    let json = serde_json::json!({ "message": message }).to_string();
+    let twice = serde_json::json!({ "log": json }).to_string();
+    for text in [message.to_owned(), json, twice, in_csv] {
+        let masked = redactor.text(&text).text.into_owned();
+        let mask = masked.find("[redacted:").unwrap_or_else(|| panic!("not masked: {masked}"));
+        let end = mask + masked[mask..].find(']').unwrap() + 1;
+        assert_eq!(format!("{}hunter22x{}", &masked[..mask], &masked[end..]), text);
+    }
+}
+
+/// What stands for a secret and is none: it stays, also as a log of JSON has it, and the last look does not refuse it.
+#[test]
+fn what_stays_is_not_refused_by_the_last_look() {
+    const LINES: [&str; 15] = [
+        "password: SecretStr",
+        "Password:RequireNonAlphanumeric=false",
+        "MYSQL_ROOT_PASSWORD: ${MYSQL_ROOT_PASSWORD?err}",
+        "'password' => ['required', 'confirmed', Password::min(8)],",
+        "kube_secret_info{namespace=\"shop\",secret=\"shop-db-1a2b3\"} 1",
+        "octo create-release --apiKey $OctopusApiKey",
+        "SLACK_BOT_TOKEN=xoxb-your-token",
+        "GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "apiKey: 'xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx'",
+        "STRIPE_SECRET_KEY=sk_live_xxxxxxxxxxxxxxxxxxxxxxxx",
+        "JWT_SECRET_KEY=%kernel.project_dir%/config/jwt/private.pem",
+        "kubectl create secret generic db --from-file=password=./pw.txt",
+        "password: <path:secret/data/shop#password>",
+        "secrets: [db_password, api_key]",
+        "public-key-pins: pin-sha256=\"cUPcTAZWKaASuYWhhneDttWpY3oBAkE3h2+soZS7sWs=\"",
+    ];
+    let redactor = Redactor::new(Options::default()).unwrap();
+    for line in LINES {
+        for text in [format!("{line}\n"), serde_json::json!({ "message": line }).to_string()] {
+            assert_eq!(redactor.text(&text).text, text);
+            let found = verify([("log".to_owned(), text.as_bytes())], &redactor.fingerprints());
+            assert!(found.is_empty(), "{text}: {found:?}");
+        }
     }
 }

@@ -74,6 +74,15 @@ impl Drop for Reserved {
     }
 }
 
+/// Takes back what another thread of ours has reserved: it is an ordinary one again, with the nice value that it has.
+///
+/// # Errors
+/// ESRCH when it is gone.
+pub fn take_back(thread: Tid) -> io::Result<()> {
+    let thread = i32::try_from(thread.0).map_err(|_| io::ErrorKind::InvalidInput)?;
+    set_policy(thread, libc::SCHED_OTHER, 0)
+}
+
 /// `SCHED_FLAG_RESET_ON_FORK` of include/uapi/linux/sched.h.
 const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
 
@@ -190,6 +199,15 @@ mod tests {
             };
             assert_eq!(policy(), libc::SCHED_DEADLINE);
             assert_eq!(std::thread::spawn(policy).join().unwrap(), libc::SCHED_OTHER);
+            drop(guard);
+            assert_eq!((policy(), nice(this_thread()).unwrap()), (before, polite));
+            // Another thread may take it back.
+            let Ok(guard) = Reserved::begin(Duration::from_millis(1), Duration::from_millis(100)) else {
+                return;
+            };
+            let this = this_thread();
+            std::thread::spawn(move || take_back(this)).join().unwrap().unwrap();
+            assert_eq!((policy(), nice(this_thread()).unwrap()), (before, polite));
             drop(guard);
             assert_eq!((policy(), nice(this_thread()).unwrap()), (before, polite));
         })
