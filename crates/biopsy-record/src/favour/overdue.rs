@@ -93,7 +93,9 @@ mod tests {
 
     #[test]
     fn who_could_run_and_does_not_is_overdue() {
-        let table: &[(&str, &[(&str, u64, u64)], bool)] = &[
+        /// State, and switches of both kinds.
+        type Look = (&'static str, u64, u64);
+        let table: &[(&str, &[Look], bool)] = &[
             ("stands", &[("R (running)", 13, 31); 4], true),
             ("not for long enough", &[("R (running)", 13, 31); 3], false),
             ("sleeps", &[("S (sleeping)", 13, 31); 9], false),
