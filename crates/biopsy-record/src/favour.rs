@@ -83,14 +83,19 @@ impl Turn {
             self.reserved = None;
             overdue::forget(self.thread);
         } else if self.reserved.is_none() {
+            // Before and behind: who has a reserved turn must hold nothing that its watcher needs.
             overdue::watch(self.thread);
             self.reserved = Reserved::begin(self.runtime, PERIOD).ok();
+            if self.reserved.is_none() {
+                overdue::forget(self.thread);
+            }
         }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        self.reserved = None;
         overdue::forget(self.thread);
         KEEP_TIME.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.thread);
     }

@@ -21,12 +21,14 @@ pub(crate) fn place(text: &[u8], name: &Range<usize>) -> Option<Place> {
         return None;
     }
     let body = &behind[..behind.iter().position(|b| *b == b'}').unwrap_or(behind.len())];
-    let default = memchr::memmem::find(body, b"default")? + b"default".len();
-    let sign = skip_blank(text, name.end + default);
-    let at = skip_blank(text, sign + 1);
-    let is_given = text.get(sign) == Some(&b'=') && Quote::at(text, at).is_some();
+    // A description may have the word, too.
+    let at = memchr::memmem::find_iter(body, b"default").find_map(|word| {
+        let sign = skip_blank(text, name.end + word + b"default".len());
+        let at = skip_blank(text, sign + 1);
+        (text.get(sign) == Some(&b'=') && Quote::at(text, at).is_some()).then_some(at)
+    })?;
     let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
-    is_given.then_some(Place { key: name.start, at, how, key_quote: None, whole_line: false })
+    Some(Place { key: name.start, at, how, key_quote: None, whole_line: false })
 }
 
 #[cfg(test)]
@@ -43,6 +45,10 @@ mod tests {
         for (text, wanted) in [
             ("variable \"app_pwd\" {\n  type    = string\n  default = \"v1\"", Some("\"v1\"")),
             ("+variable \"pwd_of_app\" {\n+  default=\"v1\"", Some("\"v1\"")),
+            (
+                "variable \"app_pwd\" {\n  description = \"the default one\"\n  default = \"v1\"",
+                Some("\"v1\""),
+            ),
             ("variable \"app_pwd\" {\n  type = string\n}\nx { default = \"v1\"", None),
             ("variable \"app_pwd\" {\n  default = var.other", None),
             ("output \"app_pwd\" {\n  default = \"v1\"", None),

@@ -49,7 +49,7 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
     let before_value = &text[value.start.saturating_sub(24)..value.start];
     let (name, value) = (&text[name.clone()], &text[value.clone()]);
     is_label_of_resource(before, between)
-        || is_label_of_metric(before, between, value)
+        || is_label_of_metric(before, name, between, value)
         || is_rule_of_framework(between, value, behind)
         || is_pinned(before_value)
         || is_bound(before, between, name, value)
@@ -72,12 +72,13 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
 
 /// `kube_secret_info{namespace="shop",secret="shop-db"} 1`: a label of a metric, and what an object of Kubernetes is called; also inside
 /// of a string.
-fn is_label_of_metric(before: &[u8], between: &[u8], value: &[u8]) -> bool {
+fn is_label_of_metric(before: &[u8], name: &[u8], between: &[u8], value: &[u8]) -> bool {
     const NAME_MAX: usize = 63;
     let open = before.iter().rposition(|b| *b == b'{');
     let metric = open.map_or(&before[..0], |open| &before[..open]);
     let is_of_metric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b':');
-    without_quote(between) == b"="
+    name == b"secret"
+        && without_quote(between) == b"="
         && metric.last().is_some_and(is_of_metric)
         && memchr::memmem::find(before, b"namespace=").is_some()
         && value.len() <= NAME_MAX
@@ -347,6 +348,7 @@ mod tests {
             ("up{namespace=\"shop\",secret=\"Kq2x-9fKq\"} 1", "secret", "Kq2x-9fKq", false),
             ("10:11 up{namespace=\\\"shop\\\",secret=\\\"shop-db\\\"} 1", "secret", "shop-db", true),
             ("{namespace=\"shop\",secret=\"shop-db\"}", "secret", "shop-db", false),
+            ("up{namespace=\"shop\",password=\"winter-2024\"} 1", "password", "winter-2024", false),
             ("  'password' => ['required', 'confirmed'],", "password", "required", true),
             ("  'password' => ['required'],", "password", "required", false),
             ("Password:RequireDigit=true", "Password", "RequireDigit", true),

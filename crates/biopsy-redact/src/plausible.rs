@@ -154,9 +154,14 @@ fn is_to_be_filled(value: &[u8]) -> bool {
     let start = STARTS
         .iter()
         .find(|start| value.len() > start.len() && value[..start.len()].eq_ignore_ascii_case(start));
-    // `xoxb-your-token`
+    // `xoxb-your-token`, and no phrase: `horse-your-battery`
+    const YOURS: [&[u8]; 10] =
+        [b"api", b"access", b"bot", b"app", b"key", b"token", b"secret", b"password", b"here", b"value"];
+    let is_named = |word: &[u8]| YOURS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let mut behind_yours =
+        value.split(is_separator).skip_while(|word| !word.eq_ignore_ascii_case(b"your")).skip(1);
     let is_yours =
-        !value.contains(&b' ') && value.split(is_separator).any(|word| word.eq_ignore_ascii_case(b"your"));
+        !value.contains(&b' ') && behind_yours.next().is_some_and(is_named) && behind_yours.all(is_named);
     let starts_so =
         start.is_some_and(|start| is_separator(&value[start.len()]) || is_separator(&start[start.len() - 1]));
     (is_yours || starts_so) && value.iter().all(|b| b.is_ascii_alphabetic() || is_separator(b))

@@ -24,7 +24,7 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
     let is_of_template = value.starts_with(b"<%")
         || value.starts_with(b"${{")
         || is_of_conversions(value)
-        || value.starts_with(b"${") && value.contains(&b'?')
+        || has_message(value)
         || is_expression(value)
         || value.starts_with(b"S-1-") && value[4..].iter().all(|b| b.is_ascii_digit() || *b == b'-')
         || [&b"\\fI"[..], b"\\fB", b"\\fR", b"\\fP"].iter().any(|font| value.starts_with(font));
@@ -139,7 +139,15 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
             && !(is_no_name(&value[1..]) || is_scrambled(&value[1..])))
 }
 
-/// `{{ lookup('env', 'X') }}` of Jinja without a value for when there is none, `<path:secret/data/shop#password>` of a plugin,
+/// `${NAME:?not set}`, `${NAME?not set}`: the name, and what is said where it has no value; also up to its first blank.
+fn has_message(value: &[u8]) -> bool {
+    let Some(inside) = value.strip_prefix(b"${") else { return false };
+    let name = inside.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+    let behind = &inside[name..];
+    name > 0 && behind.strip_prefix(b":").unwrap_or(behind).starts_with(b"?")
+}
+
+/// `{{ lookup('env', 'X') }}` of Jinja and no more than this call, `<path:secret/data/shop#password>` of a plugin,
 /// `%kernel.project_dir%/x` of a framework, `%1` of a batch file, `$OctopusApiKey` of a shell.
 fn is_expression(value: &[u8]) -> bool {
     const OF_SECRETS: [&[u8]; 5] = [b"key", b"password", b"token", b"secret", b"credentials"];
@@ -152,10 +160,16 @@ fn is_expression(value: &[u8]) -> bool {
         directory.is_some_and(|name| is_dotted(name) && value[name.len() + 1..].starts_with(b"%/"));
     let variable = value.strip_prefix(b"$").filter(|name| name.iter().all(u8::is_ascii_alphabetic));
     let is_called_so = |word: &[u8]| OF_SECRETS.iter().any(|known| known.eq_ignore_ascii_case(word));
-    inner(b"{{ ", b" }}").is_some_and(|inside| memchr::memmem::find(inside, b"default").is_none())
+    let is_call = |inside: &[u8]| {
+        inside.starts_with(b"lookup(")
+            && inside.ends_with(b")")
+            && inside.iter().filter(|b| **b == b'(').count() == 1
+            && memchr::memmem::find(inside, b"default").is_none()
+    };
+    inner(b"{{ ", b" }}").is_some_and(is_call)
         || inner(b"<path:", b">").is_some_and(|path| path.contains(&b'/') && path.contains(&b'#'))
         || is_in_directory
-        || value.strip_prefix(b"%").is_some_and(is_number)
+        || value.strip_prefix(b"%").is_some_and(|number| number.len() == 1 && is_number(number))
         || variable.is_some_and(|name| {
             let words: Vec<&[u8]> = words_of(name).collect();
             words.len() >= 2 && words.last().is_some_and(|word| is_called_so(word))

@@ -1,7 +1,7 @@
 //! Turns that do not come: a thread that could run and has reserved its time is not let run.
 //!
-//! Seen on Linux 6.18 where 150 threads ran on two CPUs: the kernel's timer for the next turn of a thread was lost, the thread was
-//! runnable for a quarter of an hour with nothing beside it, and its recording would never have ended. As an ordinary thread it went on at once.
+//! Seen once, on Linux 6.18 at a load of 77 on two CPUs: the kernel never gave a thread its next turn. It was runnable for 13 minutes, at
+//! last with nothing beside it, and its recording did not end. As an ordinary thread it went on at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -66,7 +66,7 @@ fn look_while_there_is_one() {
 }
 
 impl Seen {
-    /// Whether the thread of this `/proc/self/task/TID/status` could run, and did not since several looks.
+    /// Whether the thread of this `/proc/self/task/TID/status` could run and did not at several looks in a row.
     fn is_overdue(&mut self, status: &str) -> bool {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let count = |name: &str| field(name)?.trim().parse::<u64>().ok();
