@@ -52,6 +52,17 @@ pub enum RewriteError {
         /// What.
         path: PathBuf,
     },
+    /// Several files do not go to where one is wanted.
+    #[error("a folder does not fit standard output")]
+    Folder,
+    /// The one file that was asked for is no text.
+    #[error("`{}` is left out: {why}", path.display())]
+    LeftOut {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A second opinion on what was written found secrets in it; nothing is left of it.
     #[error("the check of what was written found something: {}", findings.join("; "))]
     Secrets {
@@ -71,7 +82,12 @@ impl RewriteError {
             Self::Secrets { .. } => Some(
                 "nothing was kept; add the key or the shape to a policy, and report it: it is a fault of the rules",
             ),
-            Self::Stopped | Self::Read { .. } | Self::Unpack { .. } | Self::Write { .. } => None,
+            Self::Folder => Some("name a folder with `--output`"),
+            Self::Stopped
+            | Self::Read { .. }
+            | Self::Unpack { .. }
+            | Self::Write { .. }
+            | Self::LeftOut { .. } => None,
         }
     }
 

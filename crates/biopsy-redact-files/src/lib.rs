@@ -26,4 +26,4 @@ pub use check::{Marked, check};
 pub use error::RewriteError;
 pub use find::{Found, Item, LeftOut, find};
 pub use packing::Packing;
-pub use rewrite::{Rewritten, RewrittenFile, beside, rewrite, stream};
+pub use rewrite::{Rewritten, RewrittenFile, beside, rewrite, rewrite_one, stream};

@@ -150,6 +150,30 @@ pub fn rewrite(
     Ok(rewritten)
 }
 
+/// The same of one file, for whoever passes it on: it is finished and checked, and has no name.
+///
+/// # Errors
+/// As of [`rewrite`]; or it is a folder, or has no text.
+pub fn rewrite_one(
+    redactor: &Redactor,
+    input: &Path,
+    found: Found,
+    stop: &dyn Fn() -> bool,
+) -> Result<File, RewriteError> {
+    if input.is_dir() {
+        return Err(RewriteError::Folder);
+    }
+    let cannot_write = |source| RewriteError::Write { path: std::env::temp_dir(), source };
+    let place = tempfile::tempdir().map_err(cannot_write)?;
+    let path = place.path().join("whole");
+    let rewritten = rewrite(redactor, input, found, &path, stop)?;
+    if rewritten.files.is_empty() {
+        let why = rewritten.left_out.into_iter().next().map(|left| left.why).unwrap_or_default();
+        return Err(RewriteError::LeftOut { path: input.to_owned(), why });
+    }
+    File::open(&path).map_err(cannot_write)
+}
+
 /// Goes over all files, and writes nothing, until nothing new is learned. Gives back those that can be read to their end.
 pub(crate) fn learn(
     redactor: &Redactor,

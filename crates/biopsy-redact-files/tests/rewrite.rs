@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use biopsy_redact::{BundleKey, Options, Redactor};
-use biopsy_redact_files::{RewriteError, Rewritten, beside, check, find, rewrite};
+use biopsy_redact_files::{RewriteError, Rewritten, beside, check, find, rewrite, rewrite_one};
 
 const SECRET: &str = "Xk9mQ2vL7pRt";
 
@@ -210,4 +210,21 @@ fn a_place_that_nobody_named_is_beside_what_is_read() {
     {
         assert_eq!(beside(&at(from)), at(to), "{from}");
     }
+}
+
+#[test]
+fn one_file_is_passed_on_without_a_name_and_a_folder_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let [log, program] = ["a.log", "b.bin"].map(|name| folder.path().join(name));
+    fs::write(&log, format!("x {SECRET} y\ndb_password={SECRET}\n")).unwrap();
+    fs::write(&program, [0x7f, b'E', b'L', b'F', 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    let one = |input: &Path| rewrite_one(&redactor(), input, find(input)?, &|| false);
+    let mut text = String::new();
+    one(&log).unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("x [redacted:") && text.ends_with("]\n") && !text.contains(SECRET), "{text}");
+    let refused = one(folder.path()).unwrap_err();
+    assert!(matches!(refused, RewriteError::Folder) && refused.hint().is_some(), "{refused}");
+    let left = one(&program).unwrap_err().to_string();
+    assert!(left.contains("b.bin` is left out: "), "{left}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
 }

@@ -6,8 +6,7 @@ use biopsy_capture::Failure;
 use biopsy_capture::capture::{CapturePlan, Coming, StacksWish, coming, preview};
 use serde::Serialize;
 
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -10,9 +10,7 @@ use biopsy_capture::capture::{self, Remote};
 use biopsy_capture::{Failure, FailureKind, Job, MADE, Patience};
 
 use crate::running::begin;
-use biopsy_foreground::Code;
-use biopsy_foreground::Screen;
-use biopsy_foreground::SignalWishes;
+use biopsy_foreground::{Code, Screen, SignalWishes};
 use biopsy_terminal::terminal::ColorChoice;
 
 /// Runs `biopsy capture`, or `biopsy trace`.

@@ -10,8 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::render::{for_reports, result};
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
 use biopsy_cli::CaptureArgs;

@@ -7,8 +7,7 @@ use biopsy_report::{explanations, render_explanation, render_explanations_json, 
 
 use super::input::{Diagnosed, diagnose};
 use crate::render::for_reports;
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::terminal::Terminal;
 
 /// Runs `biopsy explain`.

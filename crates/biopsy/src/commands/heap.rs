@@ -10,8 +10,7 @@ use biopsy_report::{render_heap_answer_json, render_heap_answer_text};
 
 use super::input::{bad_input, look, roots};
 use crate::render::for_reports;
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::terminal::Terminal;
 
 /// Runs `biopsy heap`.

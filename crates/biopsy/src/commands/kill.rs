@@ -5,8 +5,7 @@ use biopsy_cli::KillArgs;
 use biopsy_model::printable::printable;
 
 use biopsy_cli::standing::check;
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 
 /// Runs `biopsy kill`.
 pub(crate) fn run(args: &KillArgs) -> Result<Code, Failure> {

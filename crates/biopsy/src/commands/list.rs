@@ -12,8 +12,7 @@ use biopsy_standby::{results, settings};
 use serde::Serialize;
 
 use biopsy_cli::standing::check;
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::table::{Align, Cell, Column};
 use biopsy_terminal::terminal::Terminal;
 

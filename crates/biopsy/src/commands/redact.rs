@@ -5,17 +5,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use biopsy_capture::words::{grouped, size};
-use biopsy_capture::{Failure, FailureKind, Job, Patience};
+use biopsy_capture::{Failure, FailureKind, Patience};
 use biopsy_redact::{Options, Redactor, broken_examples, first_wrong_pack};
 use biopsy_redact_files::{
-    LeftOut, RewriteError, Rewritten, RewrittenFile, beside, check, find, rewrite, stream,
+    LeftOut, RewriteError, Rewritten, RewrittenFile, beside, check, find, rewrite, rewrite_one, stream,
 };
 use serde::Serialize;
 
 use crate::running::begin;
-use biopsy_foreground::Code;
-use biopsy_foreground::interrupt;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, interrupt, out};
 use biopsy_terminal::table::{Align, Cell, Column};
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
@@ -39,34 +37,12 @@ pub(crate) fn redact(args: &RedactArgs, color: ColorChoice) -> Result<Code, Fail
         return check_all(args, &redactor, &found, terminal);
     }
     if args.output.as_ref().is_some_and(|output| output.as_os_str() == "-") {
-        return to_standard_output(&redactor, input, found, &job);
+        let mut file = rewrite_one(&redactor, input, found, &|| job.is_asked()).map_err(failure)?;
+        return out::written(std::io::copy(&mut file, &mut out::Shown).map(|_| ()));
     }
     let output = args.output.clone().unwrap_or_else(|| beside(input));
     let rewritten = rewrite(&redactor, input, found, &output, &|| job.is_asked()).map_err(failure)?;
     show(args, &rewritten, &output, terminal)
-}
-
-/// One file, finished and checked before its first byte is shown.
-fn to_standard_output(
-    redactor: &Redactor,
-    input: &Path,
-    found: biopsy_redact_files::Found,
-    job: &Job,
-) -> Result<Code, Failure> {
-    if input.is_dir() {
-        return Err(Failure::new(FailureKind::Usage, "a folder does not fit standard output")
-            .with_hint(Some("name a folder with `--output`")));
-    }
-    let output_failure = |error: std::io::Error| Failure::from_error(FailureKind::Output, &error);
-    let place = tempfile::tempdir().map_err(output_failure)?;
-    let path = place.path().join("whole");
-    let rewritten = rewrite(redactor, input, found, &path, &|| job.is_asked()).map_err(failure)?;
-    if rewritten.files.is_empty() {
-        let why = rewritten.left_out.first().map_or_else(String::new, |left| left.why.clone());
-        return Err(Failure::new(FailureKind::BadInput, format!("`{}` is left out: {why}", input.display())));
-    }
-    let copied = std::fs::File::open(&path).and_then(|mut file| std::io::copy(&mut file, &mut out::Shown));
-    out::written(copied.map(|_| ()))
 }
 
 fn standard_input(args: &RedactArgs, redactor: &Redactor) -> Result<Code, Failure> {
@@ -157,6 +133,7 @@ fn failure(error: RewriteError) -> Failure {
     let kind = match &error {
         RewriteError::Secrets { .. } => FailureKind::Secrets,
         RewriteError::Stopped => FailureKind::Stopped,
+        RewriteError::Folder => FailureKind::Usage,
         error if error.is_output() => FailureKind::Output,
         _ => FailureKind::BadInput,
     };

@@ -6,8 +6,7 @@ use biopsy_model::printable::printable;
 use biopsy_standby::journal::JournalFolder;
 use biopsy_standby::restore;
 
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 
 /// Runs `biopsy restore`.
 pub(crate) fn run(args: &RestoreArgs) -> Result<Code, Failure> {

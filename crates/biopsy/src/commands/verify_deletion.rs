@@ -10,8 +10,7 @@ use biopsy_deliver::signed;
 use biopsy_model::printable::printable;
 use jiff::Timestamp;
 
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 
 /// Runs `biopsy verify-deletion`.
 pub(crate) fn verify_deletion(args: &VerifyDeletionArgs) -> Result<Code, Failure> {

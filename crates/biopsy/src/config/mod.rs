@@ -8,8 +8,7 @@ use biopsy_capture::Failure;
 use biopsy_standby::settings::{self, Edited};
 
 use biopsy_cli::standing::check;
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::terminal::Terminal;
 
 /// Runs `biopsy config`.

@@ -9,8 +9,7 @@ use biopsy_watch::quantity::{duration_text, size_text};
 use biopsy_watch::settings::{Origin, origins};
 
 use biopsy_cli::standing::check as command;
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::table::{Align, Cell, Column};
 use biopsy_terminal::terminal::Terminal;
 

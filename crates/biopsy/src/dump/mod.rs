@@ -10,9 +10,7 @@ use biopsy_cli::DumpArgs;
 use biopsy_seal::{Recipient, SealError, SealingFile};
 
 use crate::running::begin;
-use biopsy_foreground::Code;
-use biopsy_foreground::interrupt;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, interrupt, out};
 use biopsy_terminal::terminal::ColorChoice;
 
 /// Runs `biopsy dump`.

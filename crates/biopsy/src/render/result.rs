@@ -11,8 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::for_reports;
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
 /// The result for programs.

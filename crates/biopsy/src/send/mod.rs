@@ -13,10 +13,7 @@ use biopsy_deliver::state::State;
 use biopsy_deliver::{Kind, Link, Parcel, Request, SendError, Sender, Signer};
 
 use crate::running;
-use biopsy_foreground::Code;
-use biopsy_foreground::Screen;
-use biopsy_foreground::interrupt;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, Screen, interrupt, out};
 use biopsy_terminal::terminal::ColorChoice;
 
 /// Runs `biopsy send`.

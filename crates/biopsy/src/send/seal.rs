@@ -13,12 +13,8 @@ use biopsy_seal::{Recipient, SealError, Sealed, seal_file};
 use clap::Parser;
 
 use crate::commands::input::diagnose;
-use biopsy_cli::CaptureArgs;
-use biopsy_cli::SendArgs;
-use biopsy_cli::SymbolArgs;
-use biopsy_foreground::Code;
-use biopsy_foreground::Screen;
-use biopsy_foreground::out;
+use biopsy_cli::{CaptureArgs, SendArgs, SymbolArgs};
+use biopsy_foreground::{Code, Screen, out};
 use biopsy_terminal::terminal::ColorChoice;
 
 /// `biopsy send FILE --seal-only --to-key KEY`.

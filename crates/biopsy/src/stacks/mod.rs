@@ -9,8 +9,7 @@ use biopsy_capture::{Failure, Patience};
 use biopsy_report::{StacksOptions, render_json, render_stacks};
 
 use crate::running::begin;
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
 /// Runs `biopsy stacks`.

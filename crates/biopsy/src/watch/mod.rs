@@ -13,9 +13,7 @@ use biopsy_standby::service::Service;
 use biopsy_standby::watch::{Watcher, concerned};
 use biopsy_standby::{Happened, Listener};
 
-use biopsy_foreground::Code;
-use biopsy_foreground::interrupt;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, interrupt, out};
 use biopsy_terminal::terminal::ColorChoice;
 
 use show::Show;

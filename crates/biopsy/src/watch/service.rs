@@ -6,8 +6,7 @@ use biopsy_standby::service::{Service, Uninstalled};
 use biopsy_standby::watch::WatchPlan;
 use biopsy_watch::Settings;
 
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 
 /// Installs it, and says where.
 pub(super) fn install(service: Service, plan: &WatchPlan<'_>, settings: &Settings) -> Result<Code, Failure> {

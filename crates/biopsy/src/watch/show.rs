@@ -11,8 +11,7 @@ use biopsy_watch::quantity::duration_text;
 use biopsy_watch::rules::Rule;
 use serde::Serialize;
 
-use biopsy_foreground::Code;
-use biopsy_foreground::out;
+use biopsy_foreground::{Code, out};
 use biopsy_terminal::table::{Align, Cell, Column};
 use biopsy_terminal::terminal::{ColorChoice, Terminal};
 
