@@ -6,6 +6,7 @@ use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::window;
 use biopsy_model::capture::Capture;
 use biopsy_model::loss::{Loss, LossKind};
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::{FrameSpace, StackEnd};
 use biopsy_model::timeline::{SamplingEvent, Timeline};
 use biopsy_model::{MonoNanos, Nanos};
@@ -159,7 +160,7 @@ impl Completeness {
             *by_name.entry(if name.is_empty() { "outside all modules" } else { name }).or_default() += count;
         }
         let mut by_name: Vec<(&str, u64)> = by_name.into_iter().collect();
-        by_name.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
+        by_name.order_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
         self.unnamed_modules =
             by_name.iter().take(5).map(|&(name, count)| (name.to_owned(), share(count, all))).collect();
     }
@@ -282,7 +283,7 @@ fn losses(timeline: &Timeline) -> Vec<LossTotal> {
     let mut totals: Vec<LossTotal> = by_kind
         .into_iter()
         .map(|(kind, mut losses)| {
-            losses.sort_by_key(|loss| loss.from);
+            losses.order_by_key(|loss| loss.from);
             let count: u64 = losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.count));
             let kept = match kind {
                 LossKind::Samples | LossKind::StacksSkipped => Some(timeline.samples.len() as u64),
@@ -297,7 +298,7 @@ fn losses(timeline: &Timeline) -> Vec<LossTotal> {
             LossTotal { kind, count, time: covered(&losses), share }
         })
         .collect();
-    totals.sort_by_key(|total| total.kind);
+    totals.order_by_key(|total| total.kind);
     totals
 }
 

@@ -1,5 +1,6 @@
 //! Everything that all evidence of one incident says: what was recorded over time, dumps, heaps, and one list of findings over them.
 
+use biopsy_model::order::Order as _;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -175,8 +176,8 @@ impl Diagnosis {
             footprints.extend(one.footprints);
             undetermined.extend(one.undetermined);
         }
-        heaps.sort_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
-        footprints.sort_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
+        heaps.order_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
+        footprints.order_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
         Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps).with_footprints(footprints) })
     }
 
@@ -190,7 +191,7 @@ impl Diagnosis {
         for (index, dump) in self.dumps.iter().enumerate() {
             all.extend(dump.findings.iter().map(|finding| (Source::Dump(index), finding)));
         }
-        all.sort_by(|(_, a), (_, b)| findings::by_importance(a, b));
+        all.order_by(|(_, a), (_, b)| findings::by_importance(a, b));
         all
     }
 

@@ -2,6 +2,7 @@
 
 use biopsy_model::capture::{Capture, CaptureHeader};
 use biopsy_model::log::{LogLevel, LogLine};
+use biopsy_model::order::Order as _;
 use biopsy_model::{MonoNanos, Nanos};
 
 use crate::findings::finding::{Finding, Reference};
@@ -56,7 +57,7 @@ pub fn log_lines<'a>(capture: &'a Capture, wanted: &WantedLines<'_>) -> Vec<Foun
             }
         }
     }
-    found.sort_by_key(|found| found.time);
+    found.order_by_key(|found| found.time);
     found
 }
 

@@ -4,6 +4,7 @@ use crate::limits::{LOG_TEXT, LOG_TOPICS};
 use biopsy_model::MonoNanos;
 use biopsy_model::capture::Capture;
 use biopsy_model::log::{LogLevel, LogLine};
+use biopsy_model::order::Order as _;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ impl LogSummary {
         }
         summary
             .topics
-            .sort_by_key(|topic| (Reverse(topic.level), Reverse(topic.count), topic.log, topic.line));
+            .order_by_key(|topic| (Reverse(topic.level), Reverse(topic.count), topic.log, topic.line));
         summary.bursts = bursts(&by_second);
         summary
     }

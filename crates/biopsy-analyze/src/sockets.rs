@@ -2,6 +2,7 @@
 
 use biopsy_model::Pid;
 use biopsy_model::capture::Capture;
+use biopsy_model::order::Order as _;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -43,7 +44,7 @@ impl Sides {
     /// To whom it made connections, most first: `127.0.0.1:5432`.
     pub(crate) fn peers(&self) -> Vec<&str> {
         let mut peers: Vec<_> = self.asked.iter().collect();
-        peers.sort_by_key(|&(name, count)| (std::cmp::Reverse(*count), name));
+        peers.order_by_key(|&(name, count)| (std::cmp::Reverse(*count), name));
         peers.into_iter().map(|(name, _)| name.as_str()).collect()
     }
 }

@@ -22,6 +22,8 @@ use crate::state::{State, write_whole};
 /// Pieces: small where the way is bad, so that a cut costs little.
 const SMALLEST_PIECE: u64 = 128 << 10;
 const LARGEST_PIECE: u64 = 32 << 20;
+/// Where even those take too long, as on a way that is slow and cut after a while, they get smaller down to this.
+const TINIEST_PIECE: u64 = 8 << 10;
 /// The first one of a sender: nothing is known of the way yet.
 const FIRST_PIECE: u64 = 1 << 20;
 /// A piece is at most this share of what went through since the way was cut last. A cut costs half a piece on average: with 1/12, a
@@ -31,10 +33,18 @@ const SHARE_OF_UNCUT: u64 = 12;
 const SLOW: Duration = Duration::from_secs(4);
 /// A piece that took no longer is followed by one of twice its size, as long as nothing was cut: of such a way little can be lost.
 const FAST: Duration = Duration::from_millis(25);
+/// A piece that took no longer may be larger again than the tiniest.
+const QUICK: Duration = Duration::from_secs(1);
 /// Longest pause between tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// The checksum of a piece that says what all of the upload up to its end is.
 const PREFIX: &str = "sha256-prefix";
+/// The call that sends a piece ...
+const PATCH: &str = "PATCH";
+/// ... and the header of a POST that stands for it, where something on the way lets no other through (tus 1.0).
+const OVERRIDE: &str = "x-http-method-override";
+/// Tries in a row after which the other of the two is tried.
+const TRIES_OF_ONE: u32 = 3;
 /// Where the lab takes uploads.
 const UPLOADS: &str = "/api/uploads";
 
@@ -260,6 +270,7 @@ impl<'a> Sender<'a> {
         let changed = || SendError::Changed(contents.path.to_owned());
         let mut size = PieceSize::first();
         let mut trouble = Trouble::default();
+        let mut verb = Verb::default();
         let most =
             self.most_per_second.map_or(LARGEST_PIECE, |most| most.clamp(SMALLEST_PIECE, LARGEST_PIECE));
         while at < bytes {
@@ -284,9 +295,10 @@ impl<'a> Sender<'a> {
             ];
             let began = Instant::now();
             let mut piece = contents.piece(at, end);
-            let why = match self.call_with("PATCH", upload, &headers, SendBody::from_reader(&mut piece)) {
+            let why = match self.send_piece(&verb, upload, &headers, SendBody::from_reader(&mut piece)) {
                 Ok(answer) if answer.status == 204 => {
                     trouble = Trouble::default();
+                    verb.went_through();
                     size.went_through(end - at, began.elapsed());
                     self.hold_back(end - at, began.elapsed());
                     at = end;
@@ -302,11 +314,13 @@ impl<'a> Sender<'a> {
                     "the lab has other bytes".to_owned()
                 }
                 Ok(answer) if is_passing(answer.status) => format!("the lab answered {}", answer.status),
+                Ok(answer) if is_forbidden(answer.status) && verb.was_forbidden() => continue,
                 Ok(answer) => return Err(refused("a piece", &answer)),
                 Err(_) if !contents.is_as_long().map_err(failed)? => return Err(changed()),
                 Err(error) => error.to_string(),
             };
-            size.was_cut();
+            size.was_cut(began.elapsed());
+            verb.was_cut(trouble.tries);
             trouble.pause(self.give_up_after, why, watch)?;
             at = self.offset(upload, watch)?.at;
         }
@@ -381,6 +395,21 @@ impl<'a> Sender<'a> {
         }
     }
 
+    /// A piece, by PATCH or as a POST that says so.
+    fn send_piece(
+        &self,
+        verb: &Verb,
+        upload: &str,
+        headers: &[(&str, &str)],
+        piece: SendBody<'_>,
+    ) -> Result<Answer, ureq::Error> {
+        if !verb.is_post {
+            return self.call_with(PATCH, upload, headers, piece);
+        }
+        let headers = [headers, &[(OVERRIDE, PATCH)]].concat();
+        self.call_with("POST", upload, &headers, piece)
+    }
+
     /// The same with any body.
     fn call_with(
         &self,
@@ -393,7 +422,7 @@ impl<'a> Sender<'a> {
         let bearer = zeroize::Zeroizing::new(format!("Bearer {}", *secret));
         let key = self.signer.key().to_string();
         let header = |name: &str| headers.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
-        let proof = proof::sign(&self.signer, method, path, header);
+        let proof = proof::sign(&self.signer, header(OVERRIDE).unwrap_or(method), path, header);
         let mut all = vec![
             ("tus-resumable", "1.0.0"),
             ("authorization", bearer.as_str()),
@@ -419,6 +448,33 @@ struct Place {
     takes_prefixes: bool,
 }
 
+/// How pieces are sent. There are proxies that know of no PATCH: they say so, or cut the connection.
+#[derive(Debug, Default)]
+struct Verb {
+    is_post: bool,
+    /// Whether PATCH, and whether POST, was forbidden since a piece went through.
+    forbidden: [bool; 2],
+}
+
+impl Verb {
+    fn went_through(&mut self) {
+        self.forbidden = [false; 2];
+    }
+
+    /// Goes over to the other one; `false` if that was forbidden, too.
+    fn was_forbidden(&mut self) -> bool {
+        self.forbidden[usize::from(self.is_post)] = true;
+        self.is_post = !self.is_post;
+        self.forbidden != [true; 2]
+    }
+
+    /// After so many tries that nothing came of.
+    fn was_cut(&mut self, tries: u32) {
+        let is_time = tries % TRIES_OF_ONE == TRIES_OF_ONE - 1;
+        self.is_post ^= is_time && !self.forbidden[usize::from(!self.is_post)];
+    }
+}
+
 /// How large the next piece is.
 #[derive(Clone, Debug)]
 struct PieceSize {
@@ -427,13 +483,16 @@ struct PieceSize {
     /// Least and most, by what is known of the way.
     least: u64,
     most: u64,
+    /// What is least where it is bad.
+    smallest: u64,
     /// It was cut once.
     is_cut: bool,
 }
 
 impl PieceSize {
     fn first() -> Self {
-        Self { uncut: 0, least: FIRST_PIECE, most: LARGEST_PIECE, is_cut: false }
+        let (least, most, smallest) = (FIRST_PIECE, LARGEST_PIECE, SMALLEST_PIECE);
+        Self { uncut: 0, least, most, smallest, is_cut: false }
     }
 
     fn bytes(&self) -> u64 {
@@ -444,18 +503,25 @@ impl PieceSize {
         self.uncut = self.uncut.saturating_add(bytes);
         // On a slow way a piece would take longer than proxies wait.
         if took > SLOW {
-            self.least = SMALLEST_PIECE;
-            self.most = (bytes / 2).max(SMALLEST_PIECE);
+            self.least = self.smallest;
+            self.most = (bytes / 2).max(self.smallest);
         } else {
             self.most = (self.most * 2).min(LARGEST_PIECE);
+            if took <= QUICK {
+                self.smallest = (self.smallest * 2).min(SMALLEST_PIECE);
+            }
             if took <= FAST && !self.is_cut {
                 self.least = self.least.max(bytes * 2).min(self.most);
             }
         }
     }
 
-    fn was_cut(&mut self) {
-        (self.uncut, self.least, self.is_cut) = (0, SMALLEST_PIECE, true);
+    fn was_cut(&mut self, took: Duration) {
+        // It was not lost at a bad moment: whatever cuts it waits no longer.
+        if took > SLOW {
+            self.smallest = (self.smallest / 2).max(TINIEST_PIECE);
+        }
+        (self.uncut, self.least, self.is_cut) = (0, self.smallest, true);
     }
 }
 
@@ -504,6 +570,11 @@ fn is_passing(status: u16) -> bool {
     matches!(status, 408 | 409 | 423 | 429 | 460 | 500 | 502 | 503 | 504 | 507)
 }
 
+/// What a proxy answers to a call that it does not let through; the lab answers none of these to a piece.
+fn is_forbidden(status: u16) -> bool {
+    matches!(status, 403 | 405 | 501)
+}
+
 fn refused(call: &'static str, answer: &Answer) -> SendError {
     match answer.status {
         401 | 403 | 404 | 410 => SendError::Refused,
@@ -524,7 +595,7 @@ mod tests {
             match until {
                 Some(left) if left < length => {
                     passed += left;
-                    size.was_cut();
+                    size.was_cut(Duration::ZERO);
                     until = cuts.next();
                 }
                 _ => {
@@ -538,6 +609,42 @@ mod tests {
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
         let ratio = passed as f64 / whole as f64;
         ratio
+    }
+
+    #[test]
+    fn a_slow_way_that_is_cut_after_a_while_gets_pieces_that_fit() {
+        // 2 kB a second, and nothing lasts longer than a minute: 128 KiB never get through.
+        let (rate, longest) = (2_000, Duration::from_secs(60));
+        let (mut size, mut sent, mut tries) = (PieceSize::first(), 0, 0);
+        while sent < 1 << 20 {
+            tries += 1;
+            assert!(tries < 200, "{sent} bytes in {tries} pieces");
+            let took = Duration::from_millis(size.bytes() * 1000 / rate);
+            if took > longest {
+                size.was_cut(longest);
+            } else {
+                sent += size.bytes();
+                size.went_through(size.bytes(), took);
+            }
+        }
+        // On a way that is quick again they are as large as before.
+        (0..8).for_each(|_| size.went_through(TINIEST_PIECE, Duration::from_millis(50)));
+        size.was_cut(Duration::ZERO);
+        assert_eq!(size.bytes(), SMALLEST_PIECE);
+    }
+
+    #[test]
+    fn what_lets_no_patch_through_gets_a_post_and_what_lets_neither_is_no_way() {
+        let mut verb = Verb::default();
+        assert!(!verb.is_post && verb.was_forbidden() && verb.is_post, "it is forbidden");
+        (0..10).for_each(|tries| verb.was_cut(tries));
+        assert!(verb.is_post, "what was forbidden is not tried again because something was cut");
+        assert!(!verb.was_forbidden(), "both are");
+        let mut verb = Verb::default();
+        (0..3).for_each(|tries| verb.was_cut(tries));
+        assert!(verb.is_post, "it is cut without a word");
+        verb.went_through();
+        assert!(verb.is_post);
     }
 
     #[test]
@@ -571,7 +678,7 @@ mod tests {
             size.went_through(size.bytes(), Duration::from_secs(5));
         }
         assert_eq!(size.bytes(), SMALLEST_PIECE);
-        size.was_cut();
+        size.was_cut(Duration::ZERO);
         size.went_through(SMALLEST_PIECE, Duration::ZERO);
         assert_eq!(size.bytes(), SMALLEST_PIECE, "it grows with what goes through, not at once");
     }
@@ -587,7 +694,7 @@ mod tests {
         size.went_through(size.bytes(), SLOW + FAST);
         size.went_through(size.bytes(), FAST);
         assert!(size.bytes() <= LARGEST_PIECE);
-        size.was_cut();
+        size.was_cut(Duration::ZERO);
         size.went_through(SMALLEST_PIECE, Duration::ZERO);
         assert_eq!(size.bytes(), SMALLEST_PIECE);
     }
@@ -599,10 +706,10 @@ mod tests {
             let mut size = PieceSize::first();
             for (milliseconds, what) in steps {
                 match what {
-                    0 => size.was_cut(),
+                    0 => size.was_cut(Duration::from_millis(milliseconds)),
                     _ => size.went_through(size.bytes(), Duration::from_millis(milliseconds / u64::from(what * what))),
                 }
-                proptest::prop_assert!((SMALLEST_PIECE..=LARGEST_PIECE).contains(&size.bytes()));
+                proptest::prop_assert!((TINIEST_PIECE..=LARGEST_PIECE).contains(&size.bytes()));
             }
         }
     }

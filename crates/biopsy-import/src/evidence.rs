@@ -10,6 +10,7 @@
 //!
 //! Looking is cheap; each piece is read when it is asked for, because dumps and heaps may be as large as the memory of a server.
 
+use biopsy_model::order::Order as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -381,6 +382,6 @@ fn dumps_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     let mut found: Vec<PathBuf> = found.into_iter().map(|path| folder.join(path)).collect();
-    found.sort_by_key(|path| path.metadata().and_then(|meta| meta.created()).ok());
+    found.order_by_key(|path| path.metadata().and_then(|meta| meta.created()).ok());
     Ok(found)
 }

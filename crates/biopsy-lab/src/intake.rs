@@ -29,7 +29,10 @@ pub fn router(lab: Lab, silence: Duration) -> Router {
         .route("/api/uploads", post(uploads::create).options(uploads::options))
         .route(
             "/api/uploads/{id}",
-            axum::routing::head(uploads::head).patch(uploads::patch).options(uploads::options),
+            axum::routing::head(uploads::head)
+                .patch(uploads::patch)
+                .post(uploads::patch_by_post)
+                .options(uploads::options),
         )
         .route("/api/uploads/{id}/receipt", get(uploads::receipt))
         .with_state(intake)

@@ -12,6 +12,7 @@
 //! - [`timeline`]: the events of a trace, [`metric`]: series, [`log`]: log lines
 //! - [`capture`]: everything that one recording holds, as the read half sees it
 //! - [`loss`]: what was lost, and warnings: loss is data
+//! - [`order`]: how tables are sorted
 //!
 //! What is said in one word in a file is an enum here that keeps words it does not know (`words`).
 
@@ -29,6 +30,7 @@ pub mod look;
 pub mod loss;
 pub mod metric;
 pub mod module;
+pub mod order;
 pub mod peers;
 pub mod printable;
 pub mod process;

@@ -1,5 +1,6 @@
 //! Where the memory of a process went, at several moments held against each other: as text, Markdown and JSON.
 
+use biopsy_model::order::Order as _;
 use std::fmt::Write as _;
 
 use biopsy_analyze::FootprintSummary;
@@ -62,7 +63,7 @@ fn rows(moments: &[Footprint]) -> Vec<Row> {
             }
         }
     }
-    rows.sort_by_key(|row| std::cmp::Reverse(grown(&row.resident).unsigned_abs()));
+    rows.order_by_key(|row| std::cmp::Reverse(grown(&row.resident).unsigned_abs()));
     rows
 }
 

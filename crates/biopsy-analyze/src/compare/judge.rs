@@ -10,6 +10,7 @@ use super::difference::{Difference, Quantity, Unit};
 use super::noise::{Mean, least, mean};
 use super::slices::{Series, Slices};
 use crate::trace::function::FunctionKind;
+use biopsy_model::order::Order as _;
 
 /// Of so many comparisons of the same with the same, one claims a difference: 200.
 pub(super) const CHANCE: f64 = 0.005;
@@ -64,7 +65,7 @@ pub(super) fn judge(
 ) -> Judged {
     let mut all: Vec<Pair> = pairs(before, after);
     all.retain(|pair| pair.before.mean.max(pair.after.mean) >= SMALLEST);
-    all.sort_by(|a, b| a.quantity.cmp(&b.quantity));
+    all.order_by(|a, b| a.quantity.cmp(&b.quantity));
     let tests = all.len() + requests.len();
     let (per_before, per_after) = (scale(before, unit), scale(after, unit));
     let mut judged = Judged { compared: tests, ..Judged::default() };
@@ -129,11 +130,11 @@ pub(super) fn judge(
             size,
         )
     };
-    judged.claimed.sort_by(|a, b| {
+    judged.claimed.order_by(|a, b| {
         let (a, b) = (weight(a), weight(b));
         (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2))
     });
-    judged.others.sort_by(|a, b| b.before.max(b.after).total_cmp(&a.before.max(a.after)));
+    judged.others.order_by(|a, b| b.before.max(b.after).total_cmp(&a.before.max(a.after)));
     judged.others.truncate(LISTED);
     judged
 }
@@ -214,7 +215,7 @@ fn machine(all: &[Pair], pair: &Pair) -> Option<f64> {
     if ratios.len() < 2 || weight < REST * whole {
         return None;
     }
-    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    ratios.order_by(|a, b| a.0.total_cmp(&b.0));
     let mut sum = 0.0;
     ratios
         .into_iter()

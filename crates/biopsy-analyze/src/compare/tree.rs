@@ -1,5 +1,6 @@
 //! The call trees of two recordings as one.
 
+use biopsy_model::order::Order as _;
 use rustc_hash::FxHashMap;
 
 use super::difference::{Quantity, Unit};
@@ -74,7 +75,7 @@ fn keep(nodes: &[(u32, Option<&Quantity>, [f64; 2])]) -> DifferenceTree {
     let whole = nodes.first().map_or(0.0, |root| weight(&root.2));
     let mut heavy: Vec<usize> =
         (1..nodes.len()).filter(|at| weight(&nodes[*at].2) >= SMALLEST * whole).collect();
-    heavy.sort_by(|a, b| weight(&nodes[*b].2).total_cmp(&weight(&nodes[*a].2)).then(a.cmp(b)));
+    heavy.order_by(|a, b| weight(&nodes[*b].2).total_cmp(&weight(&nodes[*a].2)).then(a.cmp(b)));
     heavy.truncate(NODES);
     heavy.push(0);
     heavy.sort_unstable();

@@ -1,5 +1,6 @@
 //! Threads with equal stacks.
 
+use biopsy_model::order::Order as _;
 use std::cmp::Reverse;
 
 use biopsy_model::Tid;
@@ -103,7 +104,7 @@ pub(super) fn groups(
             None => doing(group, threads),
         };
     }
-    groups.sort_by_key(|group| {
+    groups.order_by_key(|group| {
         (
             !group.crashed,
             !group.in_cycle,

@@ -1,5 +1,6 @@
 //! Several looks at one process put together: which of its threads did not move between them.
 
+use biopsy_model::order::Order as _;
 use std::collections::BTreeSet;
 
 use biopsy_model::{Nanos, Tid};
@@ -92,7 +93,7 @@ pub(crate) fn join_same(all: Vec<DumpAnalysis>) -> Vec<DumpAnalysis> {
     let joined = groups.into_iter().filter_map(|mut group| {
         // Without a time, they are as they were given.
         if group.iter().all(|one| one.identity.taken_at_unix_nanos.is_some()) {
-            group.sort_by_key(|one| one.identity.taken_at_unix_nanos);
+            group.order_by_key(|one| one.identity.taken_at_unix_nanos);
         }
         join(group, None, None)
     });

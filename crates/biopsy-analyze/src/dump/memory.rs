@@ -2,6 +2,7 @@
 
 use biopsy_image::mapping::is_memory_file;
 use biopsy_image::{Absence, Backing, Image, Mapping, ReadError};
+use biopsy_model::order::Order as _;
 use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
 
@@ -184,13 +185,13 @@ pub(super) fn split(image: &dyn Image, stacks: &ImageStacks) -> MemorySplit {
     split.classes = sorted(classes.into_values());
     split.names = fold(sorted(names.into_values()));
     split.missing = missing.into_iter().map(|(reason, bytes)| Missing { reason, bytes }).collect();
-    split.missing.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.reason.cmp(&b.reason)));
+    split.missing.order_by(|a, b| b.bytes.cmp(&a.bytes).then(a.reason.cmp(&b.reason)));
     split
 }
 
 fn sorted(rows: impl Iterator<Item = MemoryRow>) -> Vec<MemoryRow> {
     let mut rows: Vec<MemoryRow> = rows.collect();
-    rows.sort_by(|a, b| {
+    rows.order_by(|a, b| {
         (b.in_dump, b.mapped)
             .cmp(&(a.in_dump, a.mapped))
             .then(a.class.cmp(&b.class))

@@ -2,6 +2,7 @@
 
 use biopsy_model::Avma;
 use biopsy_model::module::ModuleKind;
+use biopsy_model::order::Order as _;
 use biopsy_stacks::image::{CodeModule, ImageStacks, LocalFile, Names};
 use rustc_hash::FxHashMap;
 
@@ -71,7 +72,7 @@ pub(super) fn rows(stacks: &ImageStacks) -> Vec<ModuleRow> {
         rows.push(row(module, frames));
     }
     rows.extend(compiled);
-    rows.sort_by(|a, b| b.frames.cmp(&a.frames).then(a.start.cmp(&b.start)));
+    rows.order_by(|a, b| b.frames.cmp(&a.frames).then(a.start.cmp(&b.start)));
     rows
 }
 

@@ -1,6 +1,7 @@
 //! Goroutines, and threads and tasks of Python and others: equal ones together, circles among them, and what threads of a language
 //! wait for as what threads of the system wait for.
 
+use biopsy_model::order::Order as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
@@ -222,7 +223,7 @@ fn groups(runtime: &RuntimeStrands) -> Vec<StrandGroup> {
             group.members.push(index);
         }
     }
-    groups.sort_by_key(|group| {
+    groups.order_by_key(|group| {
         let first = group.members.first().and_then(|index| runtime.strands.get(*index));
         (first.is_some_and(|strand| strand.of_runtime), std::cmp::Reverse(group.members.len()))
     });

@@ -1,5 +1,6 @@
 //! Who waits for whom: the graph, its cycles and its queues.
 
+use biopsy_model::order::Order as _;
 use std::cmp::Reverse;
 
 use biopsy_model::{Confidence, Tid};
@@ -158,7 +159,7 @@ fn queues(threads: &[DumpThread]) -> Vec<LockQueue> {
         }
     }
     queues
-        .sort_by_key(|queue| (queue.owner == LockOwner::NotKnown, Reverse(queue.waiters.len()), queue.lock));
+        .order_by_key(|queue| (queue.owner == LockOwner::NotKnown, Reverse(queue.waiters.len()), queue.lock));
     queues
 }
 

@@ -6,6 +6,7 @@ use crate::findings::scene::Scene;
 use crate::trace::cost_names::Cost;
 use crate::trace::function::FunctionKind;
 use crate::words::percent;
+use biopsy_model::order::Order as _;
 
 /// Share of the CPU time that is sending and receiving. Servers under a load generator are at 14 to 60 %, those whose handlers
 /// compute too much below 5 %.
@@ -54,7 +55,7 @@ pub(super) fn answers(scene: &Scene<'_>) -> Option<Answering> {
 fn spread(scene: &Scene<'_>) -> Option<usize> {
     let rows = scene.analysis.functions.iter().filter(|row| row.kind != FunctionKind::Heading);
     let mut own: Vec<f64> = rows.map(|row| row.cpu_self.as_secs_f64()).collect();
-    own.sort_by(|a, b| b.total_cmp(a));
+    own.order_by(|a, b| b.total_cmp(a));
     let mut sum = 0.0;
     let reached = own.iter().position(|time| {
         sum += time;

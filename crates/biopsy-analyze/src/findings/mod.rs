@@ -35,6 +35,7 @@ use crate::analysis::Analysis;
 use crate::dump::DumpAnalysis;
 use crate::trace::facts::Facts;
 use biopsy_model::capture::Capture;
+use biopsy_model::order::Order as _;
 use finding::Finding;
 use scene::Scene;
 use std::cmp::Ordering;
@@ -86,6 +87,6 @@ pub(crate) fn by_importance(a: &Finding, b: &Finding) -> Ordering {
 }
 
 fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by(by_importance);
+    findings.order_by(by_importance);
     findings
 }

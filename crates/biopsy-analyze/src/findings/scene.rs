@@ -16,6 +16,7 @@ use crate::trace::waits::WaitReason;
 use crate::whose::Whose;
 use crate::words::{percent, shorten};
 use biopsy_model::capture::Capture;
+use biopsy_model::order::Order as _;
 use biopsy_model::process::RuntimeKind;
 use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceMethod};
 use biopsy_model::{Nanos, Pid, Tid};
@@ -186,7 +187,7 @@ impl<'a> Scene<'a> {
         let mut sums: FxHashMap<Tid, (f64, u64, f64, Option<WaitSite>)> = FxHashMap::default();
         let mut entries: Vec<_> =
             self.facts.waits.by_thread.iter().filter(|((_, place), _)| holds(place.reason)).collect();
-        entries.sort_by_key(|((tid, place), _)| (*tid, place.function, place.reason));
+        entries.order_by_key(|((tid, place), _)| (*tid, place.function, place.reason));
         for ((tid, place), sum) in entries {
             let time = sum.time.as_secs_f64();
             let entry = sums.entry(*tid).or_default();
@@ -228,7 +229,7 @@ impl<'a> Scene<'a> {
                 reason: place.map_or(WaitReason::Unknown, |place| place.reason),
             })
             .collect();
-        waits.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.tid.cmp(&b.tid)));
+        waits.order_by(|a, b| b.share.total_cmp(&a.share).then(a.tid.cmp(&b.tid)));
         waits
     }
 
@@ -258,7 +259,7 @@ impl<'a> Scene<'a> {
         let all = tree.total().as_secs_f64();
         let mut shares: Vec<_> =
             sums.into_iter().filter(|_| all > 0.0).map(|(function, time)| (function, time / all)).collect();
-        shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        shares.order_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         shares
     }
 

@@ -4,6 +4,7 @@
 //! grew, to holders that did not become more, below which objects did. What grew in every interval is set apart from what grew once: a
 //! cache that came to its bound, a warm-up and a burst all grow once.
 
+use biopsy_model::order::Order as _;
 use std::collections::HashMap;
 
 use biopsy_model::Pid;
@@ -204,7 +205,7 @@ fn types(heaps: &[&HeapSummary], times: &[f64]) -> Vec<TypeGrowth> {
             bytes,
         })
         .collect();
-    types.sort_by(|a, b| {
+    types.order_by(|a, b| {
         grown(&b.bytes)
             .abs()
             .cmp(&grown(&a.bytes).abs())
@@ -385,7 +386,7 @@ fn holders(heaps: &[&HeapSummary], times: &[f64], least: u64) -> Vec<HolderGrowt
             }
         })
         .collect();
-    found.sort_by_key(|one| std::cmp::Reverse(grown(&one.retained)));
+    found.order_by_key(|one| std::cmp::Reverse(grown(&one.retained)));
     found.truncate(HOLDERS);
     found
 }

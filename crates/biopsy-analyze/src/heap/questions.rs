@@ -1,5 +1,6 @@
 //! Questions to a heap: which types, who holds objects of one, on which ways one gets to them, what one object is.
 
+use biopsy_model::order::Order as _;
 use std::collections::HashMap;
 use std::io;
 
@@ -187,7 +188,7 @@ pub fn paths_to(graph: &Graph, wanted: &str) -> io::Result<Answer> {
             }
         })
         .collect();
-    rows.sort_by(|a, b| b.objects.cmp(&a.objects).then_with(|| a.text.cmp(&b.text)));
+    rows.order_by(|a, b| b.objects.cmp(&a.objects).then_with(|| a.text.cmp(&b.text)));
     let mut notes = Vec::new();
     if step > 1 {
         notes.push(format!("{looked} of {} objects were looked at, at equal distances", objects.len()));
@@ -217,7 +218,7 @@ pub fn holders_of(graph: &Graph, wanted: &str) -> io::Result<Answer> {
             ..AnswerRow::default()
         })
         .collect();
-    rows.sort_by(|a, b| b.retained.cmp(&a.retained).then_with(|| a.text.cmp(&b.text)));
+    rows.order_by(|a, b| b.retained.cmp(&a.retained).then_with(|| a.text.cmp(&b.text)));
     let mut notes = Vec::new();
     if tree.is_cut {
         notes.push("there are more ways than are told apart: deep ones count at what holds them".to_owned());

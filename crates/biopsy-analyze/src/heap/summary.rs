@@ -1,5 +1,6 @@
 //! A managed heap in numbers: its facts, and its objects by type.
 
+use biopsy_model::order::Order as _;
 use std::collections::HashMap;
 use std::io;
 
@@ -150,7 +151,7 @@ impl HeapSummary {
                 retained,
             })
             .collect();
-        types.sort_by(|a, b| {
+        types.order_by(|a, b| {
             b.all.bytes.cmp(&a.all.bytes).then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module)))
         });
         Self { name: name.to_owned(), facts, types, held }

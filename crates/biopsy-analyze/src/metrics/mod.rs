@@ -6,6 +6,7 @@ pub(crate) mod series;
 use crate::limits::NOTABLES;
 use biopsy_model::MonoNanos;
 use biopsy_model::capture::Capture;
+use biopsy_model::order::Order as _;
 use series::{Line, Series, all, mean, one};
 
 /// What the metrics say.
@@ -95,7 +96,7 @@ impl MetricSummary {
             }
         }
         short_memory(capture, &mut notables);
-        notables.sort_by(|a, b| (a.from, a.kind, &a.key).cmp(&(b.from, b.kind, &b.key)));
+        notables.order_by(|a, b| (a.from, a.kind, &a.key).cmp(&(b.from, b.kind, &b.key)));
         notables.truncate(NOTABLES);
         let trends = GROWTH
             .iter()

@@ -1,6 +1,7 @@
 //! Lists and names of bearable length: what a hostile file says without end is cut here.
 
 use crate::limits::{RUNTIME_NAME, RUNTIME_ROWS};
+use biopsy_model::order::Order as _;
 
 /// A name of bearable length.
 pub(crate) fn cut(name: &str) -> String {
@@ -21,7 +22,7 @@ const WORDS: usize = 20;
 
 /// Those that were counted most first.
 pub(super) fn most_first(words: &mut [(String, u64)]) {
-    words.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    words.order_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
 }
 
 /// Counts one more of a word.

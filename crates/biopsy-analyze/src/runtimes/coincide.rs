@@ -1,6 +1,7 @@
 //! What happened while requests were slow. Happening at the same time is no proof; a share far above the usual one is a hint.
 
 use super::pool::starves;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{Request, RuntimeTrace};
 use biopsy_model::{MonoNanos, Nanos};
 
@@ -64,7 +65,7 @@ pub(super) fn find(trace: &RuntimeTrace, span: Stretch) -> Vec<Coincidence> {
     let end = |request: &Request| request.duration.map_or(span.1, |time| request.start + time);
     let mut slow: Vec<&Request> =
         trace.requests.items.iter().filter(|request| end(request).since(request.start) >= SLOW).collect();
-    slow.sort_by_key(|request| std::cmp::Reverse(end(request).since(request.start)));
+    slow.order_by_key(|request| std::cmp::Reverse(end(request).since(request.start)));
     slow.truncate(LOOKED_AT);
     if slow.is_empty() {
         return Vec::new();
@@ -130,7 +131,7 @@ pub(super) fn find(trace: &RuntimeTrace, span: Stretch) -> Vec<Coincidence> {
             usual: (overlap(&stretches, span.0, span.1) / whole).clamp(0.0, 1.0),
         });
     }
-    found.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.what.cmp(&b.what)));
+    found.order_by(|a, b| b.share.total_cmp(&a.share).then(a.what.cmp(&b.what)));
     found
 }
 

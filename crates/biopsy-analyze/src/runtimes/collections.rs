@@ -1,5 +1,6 @@
 //! Collections of garbage: how many, how long everything stood still, and how the heap went.
 
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{Collection, CollectionReason, RuntimeTrace};
 use biopsy_model::{MonoNanos, Nanos};
 
@@ -62,7 +63,7 @@ impl CollectionSummary {
         for item in items {
             summary.add(item);
         }
-        summary.generations.sort_by_key(|row| (row.generation, row.background));
+        summary.generations.order_by_key(|row| (row.generation, row.background));
         super::bounded::most_first(&mut summary.reasons);
         if seconds > 0.0 {
             summary.pause_share = (summary.paused.as_secs_f64() / seconds).clamp(0.0, 1.0);

@@ -4,6 +4,7 @@ use super::bounded::{cut, first};
 use crate::keyed::Keyed;
 use biopsy_model::MonoNanos;
 use biopsy_model::metric::{MetricTable, Unit};
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::RuntimeTrace;
 
 /// One counter or meter.
@@ -57,7 +58,7 @@ pub(super) fn rows(trace: &RuntimeTrace) -> Vec<CounterRow> {
             })
         })
         .collect();
-    rows.sort_by(|a, b| (&a.name, &a.column).cmp(&(&b.name, &b.column)));
+    rows.order_by(|a, b| (&a.name, &a.column).cmp(&(&b.name, &b.column)));
     first(rows)
 }
 

@@ -1,5 +1,6 @@
 //! Who spoke, and how much: what other readers of the same stream count too.
 
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::RuntimeTrace;
 use rustc_hash::FxHashMap;
 
@@ -30,11 +31,11 @@ pub(super) fn rows(trace: &RuntimeTrace) -> Vec<ProviderRow> {
         .into_iter()
         .map(|(provider, (count, events))| (provider, count, events.into_iter().collect::<Vec<_>>()))
         .collect();
-    rows.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    rows.order_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     first(rows)
         .into_iter()
         .map(|(provider, count, mut events)| {
-            events.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+            events.order_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
             let events = first(events).into_iter().map(|(event, count)| (cut(event), count)).collect();
             ProviderRow { provider: cut(provider), count, events }
         })

@@ -3,6 +3,7 @@
 use super::bounded::{cut, first};
 use crate::ratio::ratio;
 use biopsy_model::Nanos;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{CommandGroup, RequestGroup};
 use std::cmp::Reverse;
 
@@ -77,7 +78,7 @@ pub(super) fn groups(groups: &[RequestGroup]) -> Vec<RequestRow> {
             children_most: group.children.1,
         })
         .collect();
-    rows.sort_by(|a, b| {
+    rows.order_by(|a, b| {
         (Reverse(a.total), Reverse(a.unanswered), &a.route).cmp(&(
             Reverse(b.total),
             Reverse(b.unanswered),
@@ -101,7 +102,7 @@ pub(super) fn commands(groups: &[CommandGroup]) -> Vec<CommandRow> {
             most_in_one_request: group.most_in_one_request,
         })
         .collect();
-    rows.sort_by(|a, b| (Reverse(a.total), &a.text).cmp(&(Reverse(b.total), &b.text)));
+    rows.order_by(|a, b| (Reverse(a.total), &a.text).cmp(&(Reverse(b.total), &b.text)));
     first(rows)
 }
 

@@ -3,6 +3,7 @@
 use super::bounded::{cut, first};
 use super::places::{RuntimePlace, place};
 use crate::keyed::Keyed;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{RuntimeStack, RuntimeTrace};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use rustc_hash::FxHashMap;
@@ -99,7 +100,7 @@ pub(super) fn exceptions(trace: &RuntimeTrace) -> Vec<ExceptionRow> {
         row.last = row.last.max(group.last);
     }
     let mut rows = rows.into_rows();
-    rows.sort_by(|a, b| {
+    rows.order_by(|a, b| {
         (Reverse(a.count), &a.type_name, &a.place).cmp(&(Reverse(b.count), &b.type_name, &b.place))
     });
     first(rows)
@@ -142,7 +143,7 @@ pub(super) fn contention(trace: &RuntimeTrace) -> Vec<ContentionRow> {
             .map(|(tid, count)| (*tid, *count))
             .max_by_key(|(tid, count)| (*count, Reverse(*tid)));
     }
-    rows.sort_by(|a, b| (Reverse(a.total), &a.place).cmp(&(Reverse(b.total), &b.place)));
+    rows.order_by(|a, b| (Reverse(a.total), &a.place).cmp(&(Reverse(b.total), &b.place)));
     first(rows)
 }
 
@@ -170,7 +171,7 @@ pub(super) fn messages(trace: &RuntimeTrace) -> Vec<MessageRow> {
             }
         })
         .collect();
-    rows.sort_by(|a, b| {
+    rows.order_by(|a, b| {
         (Reverse(severity(&a.level)), Reverse(a.count), &a.category).cmp(&(
             Reverse(severity(&b.level)),
             Reverse(b.count),
@@ -205,7 +206,7 @@ pub(super) fn allocations(trace: &RuntimeTrace) -> Vec<AllocationRow> {
         row.large = row.large.saturating_add(if group.large { group.bytes } else { 0 });
     }
     let mut rows = rows.into_rows();
-    rows.sort_by(|a, b| {
+    rows.order_by(|a, b| {
         (Reverse(a.bytes), &a.type_name, &a.place).cmp(&(Reverse(b.bytes), &b.type_name, &b.place))
     });
     first(rows)

@@ -10,6 +10,7 @@ use crate::trace::frames::FrameTable;
 use crate::trace::function::FunctionHandle;
 use crate::whose::{self, Whose};
 use biopsy_model::MonoNanos;
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::{Allocation, AllocationWatch, Timeline};
 use rustc_hash::FxHashMap;
@@ -178,7 +179,7 @@ impl Sites {
             }
         };
         let mut rows: Vec<AllocationSite> = self.sites.into_iter().map(row).collect();
-        rows.sort_by_key(|row| (Reverse(row.kept), Reverse(row.allocated), row.place));
+        rows.order_by_key(|row| (Reverse(row.kept), Reverse(row.allocated), row.place));
         rows
     }
 }

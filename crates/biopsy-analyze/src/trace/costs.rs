@@ -7,6 +7,7 @@ use crate::trace::frames::{FrameTable, Role};
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::times::add;
 use biopsy_model::Nanos;
+use biopsy_model::order::Order as _;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -77,7 +78,7 @@ pub(crate) fn sum(tree: &CallTree, own: &[Nanos], frames: &FrameTable) -> Vec<Co
             entries: most(sums.entries),
         })
         .collect();
-    rows.sort_by_key(|row| (Reverse(row.time), row.cost));
+    rows.order_by_key(|row| (Reverse(row.time), row.cost));
     rows
 }
 
@@ -90,7 +91,7 @@ fn is_own(frames: &FrameTable, function: FunctionHandle) -> bool {
 
 fn most(times: FxHashMap<FunctionHandle, Nanos>) -> Vec<(FunctionHandle, Nanos)> {
     let mut rows: Vec<_> = times.into_iter().collect();
-    rows.sort_by_key(|&(function, time)| (Reverse(time), function));
+    rows.order_by_key(|&(function, time)| (Reverse(time), function));
     rows.truncate(KEPT);
     rows
 }

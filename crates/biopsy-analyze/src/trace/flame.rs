@@ -4,6 +4,7 @@ use crate::limits::STACK_DEPTH;
 use crate::trace::calls::CallTree;
 use crate::trace::frames::as_u32;
 use crate::trace::function::FunctionHandle;
+use biopsy_model::order::Order as _;
 use biopsy_model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 
@@ -134,7 +135,7 @@ fn add_remainders(flame: &mut FlameTree) {
         let Some(node) = flame.nodes.get(at) else { continue };
         let mut children = node.children.clone();
         let time = |child: &u32| flame.nodes.get(*child as usize).map_or(Nanos(0), |node| node.total);
-        children.sort_by_key(|child| std::cmp::Reverse(time(child)));
+        children.order_by_key(|child| std::cmp::Reverse(time(child)));
         let known = children.iter().fold(node.own, |sum, child| sum + time(child));
         let missing = Nanos(node.total.0.saturating_sub(known.0));
         if missing.0 > 0 {

@@ -4,6 +4,7 @@
 use super::times::add;
 use super::wait_sites::WaitSite;
 use super::waits::WaitReason;
+use biopsy_model::order::Order as _;
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -151,7 +152,7 @@ impl Sums {
             }
         }
         let mut waits: Vec<(WaitSite, Nanos)> = by_site.into_iter().collect();
-        waits.sort_by_key(|&(site, time)| (Reverse(time), site.function, site.reason));
+        waits.order_by_key(|&(site, time)| (Reverse(time), site.function, site.reason));
         Held { time: self.time, waits, fed }
     }
 }

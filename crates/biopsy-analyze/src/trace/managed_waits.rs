@@ -7,6 +7,7 @@ use crate::trace::frames::FrameTable;
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::off_cpu::off_cpu;
 use crate::whose::dotnet;
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::Timeline;
 use biopsy_model::{Nanos, Tid};
@@ -51,7 +52,7 @@ pub(crate) fn sum(timeline: &Timeline, frames: &FrameTable) -> Vec<ManagedWaitSu
         .into_iter()
         .map(|((tid, how, function), (time, count))| ManagedWaitSum { tid, how, function, time, count })
         .collect();
-    out.sort_by_key(|row| (std::cmp::Reverse(row.time), row.tid, row.how, row.function));
+    out.order_by_key(|row| (std::cmp::Reverse(row.time), row.tid, row.how, row.function));
     out
 }
 

@@ -28,6 +28,7 @@ pub(crate) mod window;
 
 use crate::limits::{FLAME_NODES, FLAME_THREADS, THREAD_FLAME_NODES};
 use biopsy_model::capture::Capture;
+use biopsy_model::order::Order as _;
 use biopsy_model::timeline::{SamplingEvent, Timeline};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use calls::{CallTree, NodeIndex, Purpose};
@@ -147,7 +148,7 @@ impl Traced {
     fn sort_functions(&mut self) {
         let functions = &self.frames.functions;
         let mut order: Vec<usize> = (0..functions.len()).collect();
-        order.sort_by_key(|&at| {
+        order.order_by_key(|&at| {
             functions.get(at).map(|row| (Reverse(row.cpu_total), Reverse(row.wait_total), at))
         });
         let mut place = vec![FunctionHandle(0); order.len()];

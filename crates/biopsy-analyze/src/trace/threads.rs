@@ -8,6 +8,7 @@ use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::group_names::{GroupName, pattern};
 use crate::trace::times::add;
 use crate::trace::window::Buckets;
+use biopsy_model::order::Order as _;
 use biopsy_model::timeline::Timeline;
 use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
@@ -167,7 +168,7 @@ impl ThreadTable {
                 row.name = format!("thread {}", row.tid);
             }
         }
-        rows.sort_by_key(|row| (Reverse(row.running), Reverse(row.sampled), row.tid));
+        rows.order_by_key(|row| (Reverse(row.running), Reverse(row.sampled), row.tid));
         let mut table = ThreadTable { rows, exact, ..ThreadTable::default() };
         table.make_groups();
         table.make_strips(timeline, window);
@@ -202,7 +203,7 @@ impl ThreadTable {
             group.name = name.text();
         }
         let mut order: Vec<usize> = (0..self.groups.len()).collect();
-        order.sort_by_key(|&at| {
+        order.order_by_key(|&at| {
             self.groups.get(at).map(|group| (Reverse(group.running), Reverse(group.waiting)))
         });
         let mut place = vec![0; order.len()];

@@ -12,6 +12,7 @@ use super::waits::{Activation, Behind, Convoy, Party, WaitFunctionRow, WaitReaso
 use crate::limits::{ACTIVATIONS, WAIT_FUNCTIONS};
 use crate::managed_names::is_runtime_thread;
 use crate::ratio::ratio;
+use biopsy_model::order::Order as _;
 use biopsy_model::timeline::Timeline;
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -93,7 +94,7 @@ pub(crate) fn sum(
     // Samples first: they have stacks, and tell what waits without a stack are for.
     let sampled = OffCpu::read(timeline, sites);
     let mut recorded = Recorded::read(timeline, sites, &sampled.usual_sites());
-    recorded.longest.sort_by_key(|long| (Reverse(long.time), long.start));
+    recorded.longest.order_by_key(|long| (Reverse(long.time), long.start));
 
     let exact: Nanos = threads.rows.iter().fold(Nanos(0), |sum, row| sum + row.waiting);
     let total = if exact.0 > 0 { exact } else { recorded.all.time.max(sampled.time) };
@@ -133,7 +134,7 @@ fn answered(wakes: &Wakes) -> FxHashMap<(Tid, WaitSite), Vec<(Tid, Nanos)>> {
         rows.entry((woken, site)).or_default().push((waker, sum.time));
     }
     for wakers in rows.values_mut() {
-        wakers.sort_by_key(|&(waker, time)| (Reverse(time), waker));
+        wakers.order_by_key(|&(waker, time)| (Reverse(time), waker));
     }
     rows
 }
@@ -143,7 +144,7 @@ fn calls(by_call: &ByCall, sites: &WaitSites<'_>) -> Vec<CallWait> {
         Some(CallWait { tid, call: sites.syscall_name(syscall)?, function: site.function, time })
     });
     let mut rows: Vec<CallWait> = rows.collect();
-    rows.sort_by_key(|row| (Reverse(row.time), row.tid, row.call, row.function));
+    rows.order_by_key(|row| (Reverse(row.time), row.tid, row.call, row.function));
     rows
 }
 
@@ -172,7 +173,7 @@ fn reasons(by_thread: &BySite, by_call: &ByCall, sites: &WaitSites<'_>) -> Vec<W
                     (name, *time)
                 })
                 .collect();
-            syscalls.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+            syscalls.order_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
             syscalls.truncate(8);
             let threads = tids.len();
             WaitReasonRow {
@@ -185,7 +186,7 @@ fn reasons(by_thread: &BySite, by_call: &ByCall, sites: &WaitSites<'_>) -> Vec<W
             }
         })
         .collect();
-    rows.sort_by_key(|row| (Reverse(row.time), row.reason));
+    rows.order_by_key(|row| (Reverse(row.time), row.reason));
     rows
 }
 
@@ -207,7 +208,7 @@ fn functions(
         .into_iter()
         .map(|(site, (sum, count, groups))| {
             let mut groups: Vec<(usize, Nanos)> = groups.into_iter().collect();
-            groups.sort_by_key(|&(group, time)| (Reverse(time), group));
+            groups.order_by_key(|&(group, time)| (Reverse(time), group));
             WaitFunctionRow {
                 function: site.function,
                 reason: site.reason,
@@ -223,7 +224,7 @@ fn functions(
             }
         })
         .collect();
-    rows.sort_by_key(|row| (Reverse(row.time), row.function, row.reason));
+    rows.order_by_key(|row| (Reverse(row.time), row.function, row.reason));
     rows.truncate(WAIT_FUNCTIONS);
     rows
 }
@@ -252,7 +253,7 @@ fn activations(wakes: &Wakes, group_of: &dyn Fn(Tid) -> Option<usize>) -> Vec<Ac
             Activation { waker, woken, count: sum.count, time: sum.time, ready, reason }
         })
         .collect();
-    rows.sort_by(|a, b| (b.time, b.count, &a.waker, a.woken).cmp(&(a.time, a.count, &b.waker, b.woken)));
+    rows.order_by(|a, b| (b.time, b.count, &a.waker, a.woken).cmp(&(a.time, a.count, &b.waker, b.woken)));
     rows.truncate(ACTIVATIONS);
     rows
 }
@@ -285,7 +286,7 @@ fn behind(causes: &FxHashMap<Tid, Vec<Cause>>, ended: &[Ended]) -> Vec<Behind> {
             threads: tids.len(),
         })
         .collect();
-    rows.sort_by_key(|row| (Reverse(row.time), row.function, row.reason, row.cause_function, row.cause));
+    rows.order_by_key(|row| (Reverse(row.time), row.function, row.reason, row.cause_function, row.cause));
     rows.truncate(ACTIVATIONS);
     rows
 }
@@ -341,7 +342,7 @@ fn convoys(by_thread: &BySite, wakes: &Wakes, threads: &ThreadTable, window: Nan
             (sure && threads >= 2 && convoy.mean_queue >= 0.5).then_some(convoy)
         })
         .collect();
-    convoys.sort_by_key(|convoy| (Reverse(convoy.time), convoy.function));
+    convoys.order_by_key(|convoy| (Reverse(convoy.time), convoy.function));
     convoys.truncate(20);
     convoys
 }

@@ -2,6 +2,7 @@
 
 use super::limits::Limits;
 use super::runtime::Allocation;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{AllocationGroup, AllocationSampling, RuntimeStack};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -79,7 +80,7 @@ impl Allocations {
 
     pub(super) fn finish(self) -> (Vec<AllocationGroup>, AllocationSampling) {
         let mut groups = self.groups;
-        groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+        groups.order_by_key(|group| std::cmp::Reverse(group.bytes));
         (groups, self.sampling)
     }
 }

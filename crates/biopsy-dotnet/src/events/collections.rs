@@ -3,6 +3,7 @@
 use super::kept::First;
 use super::limits::Limits;
 use super::runtime::{GcEnd, GcHeapStats, GcStart, GcSuspendBegin, gc_reason};
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{Collection, CollectionReason, Kept, RuntimeStack};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 
@@ -177,7 +178,7 @@ impl Collections {
             self.done.push(open);
         }
         let mut kept = self.done.kept;
-        kept.items.sort_by_key(|collection| (collection.start, collection.number));
+        kept.items.order_by_key(|collection| (collection.start, collection.number));
         kept
     }
 }

@@ -22,6 +22,7 @@ use super::stacks::StackTable;
 use crate::methods::NameAddresses;
 use crate::nettrace::{Event, Text, Value};
 use biopsy_bytes::Cursor;
+use biopsy_model::order::Order as _;
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
     AllocationSampling, AssemblyLoad, Compiled, ProviderCount, RuntimeTrace, Sampled, SampledKind,
@@ -522,7 +523,7 @@ impl State {
         let mut trace = RuntimeTrace::new(self.pid, self.runtime, self.source);
         trace.span = self.span;
         trace.providers = self.counts;
-        trace.providers.sort_by(|left, right| {
+        trace.providers.order_by(|left, right| {
             (&left.provider, right.count, &left.event).cmp(&(&right.provider, left.count, &right.event))
         });
         trace.collections = self.collections.finish();
@@ -543,7 +544,7 @@ impl State {
         (trace.allocation_groups, trace.allocation_sampling) = self.allocations.finish();
         trace.compiled = self.compiled;
         trace.compiled.tiers = self.tiers.into_iter().map(|(tier, count)| (tier.to_owned(), count)).collect();
-        trace.compiled.tiers.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
+        trace.compiled.tiers.order_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
         trace.loads = self.loads.kept;
         if trace.compiled.methods == 0 {
             // Where methods are not reported (before .NET 10, at level Verbose only), they are counted.

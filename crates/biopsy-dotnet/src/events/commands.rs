@@ -5,6 +5,7 @@ use super::kept::Heaviest;
 use super::limits::Limits;
 use super::requests::{Identity, Requests};
 use crate::nettrace::Text;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{CommandGroup, DataCommand, Kept};
 use biopsy_model::{MonoNanos, Nanos};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -167,12 +168,12 @@ impl Commands {
     /// `end`: the last moment.
     pub(super) fn finish(mut self, end: MonoNanos) -> (Kept<DataCommand>, Vec<CommandGroup>) {
         let mut open: Vec<Open> = std::mem::take(&mut self.open).into_values().collect();
-        open.sort_by_key(|open| open.start);
+        open.order_by_key(|open| open.start);
         for open in open {
             self.keep(open, None, false, end);
         }
         let mut groups = self.groups;
-        groups.sort_by_key(|group| std::cmp::Reverse(group.total));
+        groups.order_by_key(|group| std::cmp::Reverse(group.total));
         (self.slowest.finish(|command| command.start), groups)
     }
 }

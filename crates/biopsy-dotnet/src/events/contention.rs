@@ -3,6 +3,7 @@
 use super::kept::Heaviest;
 use super::limits::Limits;
 use super::runtime::{ContentionStart, ContentionStop};
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{Contention, ContentionGroup, Kept, RuntimeStack};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use rustc_hash::FxHashMap;
@@ -96,7 +97,7 @@ impl Contentions {
             self.count(open);
         }
         let mut groups: Vec<_> = self.groups.into_values().collect();
-        groups.sort_by_key(|group| (std::cmp::Reverse(group.total), group.stack));
+        groups.order_by_key(|group| (std::cmp::Reverse(group.total), group.stack));
         (self.longest.finish(|contention| contention.start), groups)
     }
 }

@@ -3,6 +3,7 @@
 use super::limits::Limits;
 use crate::nettrace::{Text, Value, Values};
 use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
+use biopsy_model::order::Order as _;
 use biopsy_model::{MonoNanos, Pid};
 
 /// Readings as they come.
@@ -194,7 +195,7 @@ impl Counters {
                 *key = redacted;
             }
         }
-        self.rows.sort_by_key(|row| row.time);
+        self.rows.order_by_key(|row| row.time);
         let column = |name: &str, unit| Column { name: name.to_owned(), unit };
         vec![MetricTable {
             name: "counters".to_owned(),

@@ -3,6 +3,7 @@
 use super::kept::First;
 use super::limits::Limits;
 use super::runtime::ExceptionThrown;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{Exception, ExceptionGroup, Kept, RuntimeStack};
 use biopsy_model::{MonoNanos, Tid};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -91,9 +92,9 @@ impl Exceptions {
 
     pub(super) fn finish(self) -> (Kept<Exception>, Vec<ExceptionGroup>) {
         let mut kept = self.first.kept;
-        kept.items.sort_by_key(|exception| exception.time);
+        kept.items.order_by_key(|exception| exception.time);
         let mut groups = self.groups;
-        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        groups.order_by_key(|group| std::cmp::Reverse(group.count));
         (kept, groups)
     }
 }

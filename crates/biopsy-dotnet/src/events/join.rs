@@ -1,5 +1,6 @@
 //! Two stretches of one process's events, one behind the other, as one.
 
+use biopsy_model::order::Order as _;
 use std::hash::Hash;
 
 use biopsy_model::metric::MetricTable;
@@ -36,7 +37,9 @@ pub fn join(earlier: RuntimeTrace, later: RuntimeTrace) -> RuntimeTrace {
     first.source = second.source;
     first.span = span(first.span, second.span);
     merge(&mut first.providers, second.providers, provider_key, |one, other| one.count += other.count);
-    first.providers.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| provider_key(a).cmp(&provider_key(b))));
+    first
+        .providers
+        .order_by(|a, b| b.count.cmp(&a.count).then_with(|| provider_key(a).cmp(&provider_key(b))));
     append(&mut first.collections, second.collections);
     append(&mut first.exceptions, second.exceptions);
     append(&mut first.contentions, second.contentions);
@@ -50,7 +53,7 @@ pub fn join(earlier: RuntimeTrace, later: RuntimeTrace) -> RuntimeTrace {
         one.count += other.count;
         one.last = one.last.max(other.last);
     });
-    first.exception_groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    first.exception_groups.order_by_key(|group| std::cmp::Reverse(group.count));
     merge(
         &mut first.contention_groups,
         second.contention_groups,
@@ -61,7 +64,7 @@ pub fn join(earlier: RuntimeTrace, later: RuntimeTrace) -> RuntimeTrace {
             one.longest = one.longest.max(other.longest);
         },
     );
-    first.contention_groups.sort_by_key(|group| std::cmp::Reverse(group.total));
+    first.contention_groups.order_by_key(|group| std::cmp::Reverse(group.total));
     merge(&mut first.request_groups, second.request_groups, request_key, add_requests);
     merge(&mut first.outgoing_groups, second.outgoing_groups, request_key, add_requests);
     merge(
@@ -91,7 +94,7 @@ pub fn join(earlier: RuntimeTrace, later: RuntimeTrace) -> RuntimeTrace {
             one.samples += other.samples;
         },
     );
-    first.allocation_groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+    first.allocation_groups.order_by_key(|group| std::cmp::Reverse(group.bytes));
     add_compiled(&mut first.compiled, second.compiled);
     add_tables(&mut first.counters, second.counters);
     first.sampled.extend(second.sampled);

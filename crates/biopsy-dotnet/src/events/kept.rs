@@ -1,5 +1,6 @@
 //! Bounded lists: of many things the ones worth looking at.
 
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::Kept;
 
 /// The `limit` items of greatest weight, and how many there were.
@@ -37,7 +38,7 @@ impl<T> Heaviest<T> {
     }
 
     fn cut(&mut self) {
-        self.items.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+        self.items.order_by_key(|(weight, _)| std::cmp::Reverse(*weight));
         self.items.truncate(self.limit);
     }
 
@@ -45,7 +46,7 @@ impl<T> Heaviest<T> {
     pub(super) fn finish<K: Ord>(mut self, time: impl Fn(&T) -> K) -> Kept<T> {
         self.cut();
         let mut items: Vec<T> = self.items.into_iter().map(|(_, item)| item).collect();
-        items.sort_by_key(|item| time(item));
+        items.order_by_key(|item| time(item));
         Kept { items, total: self.total }
     }
 }

@@ -3,6 +3,7 @@
 use super::limits::Limits;
 use crate::nettrace::{Text, Values};
 use biopsy_model::log::LogLevel;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{Kept, LogMessage, MessageGroup};
 use biopsy_model::{MonoNanos, Tid};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -142,7 +143,7 @@ impl Messages {
         let room = self.limits.items.saturating_sub(items.len());
         let skip = self.other.len().saturating_sub(room);
         items.extend(self.other.into_iter().skip(skip));
-        items.sort_by_key(|message| message.time);
+        items.order_by_key(|message| message.time);
         for message in &mut items {
             message.text = redact(&message.text);
             message.category = redact(&message.category);
@@ -151,7 +152,7 @@ impl Messages {
         }
         let mut groups: Vec<_> = self.groups.into_values().collect();
         groups.iter_mut().for_each(|group| group.category = redact(&group.category));
-        groups.sort_by(|left, right| {
+        groups.order_by(|left, right| {
             (right.count, &left.category, &left.level_name).cmp(&(
                 left.count,
                 &right.category,

@@ -3,6 +3,7 @@
 use super::group_text::path_group;
 use super::limits::Limits;
 use biopsy_model::Nanos;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::RequestGroup;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -102,7 +103,7 @@ impl RequestGroups {
 
     pub(super) fn finish(self) -> Vec<RequestGroup> {
         let mut groups = self.groups;
-        groups.sort_by_key(|group| std::cmp::Reverse(group.total));
+        groups.order_by_key(|group| std::cmp::Reverse(group.total));
         groups
     }
 }

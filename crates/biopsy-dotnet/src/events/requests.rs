@@ -5,6 +5,7 @@ use super::group_text::{path_group, url_without_query};
 use super::kept::Heaviest;
 use super::limits::Limits;
 use super::request_groups::RequestGroups;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{Kept, Request, RequestGroup};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use rustc_hash::FxHashMap;
@@ -237,7 +238,7 @@ impl Requests {
         redact: &mut dyn FnMut(&str) -> String,
     ) -> (Kept<Request>, Vec<RequestGroup>) {
         let mut open: Vec<(u64, Open)> = std::mem::take(&mut self.open).into_iter().collect();
-        open.sort_by_key(|(key, _)| *key);
+        open.order_by_key(|(key, _)| *key);
         for (_, open) in open {
             let group = self.group_of(&open, redact);
             self.groups.unanswered(group, open.children);

@@ -1,5 +1,6 @@
 //! Which runtimes are in an image.
 
+use biopsy_model::order::Order as _;
 use std::sync::Arc;
 
 use biopsy_elf::MappedElf;
@@ -68,7 +69,7 @@ pub fn find_runtimes_with(image: &dyn Image, files: Option<Arc<dyn MissingFiles>
         .filter_map(|module| runtime_in(&memory, module))
         .collect();
     // Libraries first: an executable of one file that loads a runtime of its own is the rarer case.
-    found.sort_by_key(|one| (one.kind == RuntimeKind::SingleFile, one.base));
+    found.order_by_key(|one| (one.kind == RuntimeKind::SingleFile, one.base));
     found
 }
 

@@ -1,5 +1,6 @@
 //! Explicit frames of all threads, for the walk of stacks and for people.
 
+use biopsy_model::order::Order as _;
 use std::collections::hash_map::Entry;
 
 use biopsy_model::stack::StackEnd;
@@ -50,7 +51,7 @@ impl ExplicitFrames {
                 });
                 let own = all.threads.entry(thread.os_id).or_default();
                 own.extend(notes);
-                own.sort_by_key(|note| note.address);
+                own.order_by_key(|note| note.address);
             }
         }
         all

@@ -1,6 +1,7 @@
 //! Who awaits whom.
 
 use biopsy_model::Avma;
+use biopsy_model::order::Order as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::machines::{Machines, Pending, method_of_box};
@@ -69,7 +70,7 @@ pub(super) fn groups(runtime: &Runtime<'_>, graph: &Graph, machines: &Machines) 
             }),
         })
         .collect();
-    groups.sort_by(|a, b| {
+    groups.order_by(|a, b| {
         let key = |group: &OperationGroup| (group.has_own_code(), group.count);
         key(b).cmp(&key(a)).then_with(|| a.methods.cmp(&b.methods))
     });

@@ -1,6 +1,7 @@
 //! Mappings of a core: segments joined with the mapped files, or with what our own note says.
 
 use biopsy_model::loss::Warning;
+use biopsy_model::order::Order as _;
 
 use super::notes::{FileEntry, Notes};
 use super::segments::Load;
@@ -25,7 +26,7 @@ pub(super) fn build(
 ) -> Result<Vec<Mapping>, OpenProblem> {
     let has_files = notes.files.is_some();
     let mut files = notes.files.take().unwrap_or_default();
-    files.sort_by_key(|file| file.start);
+    files.order_by_key(|file| file.start);
     let before = files.len();
     cut_overlaps(&mut files);
     if files.len() < before {
@@ -65,7 +66,7 @@ fn cut_overlaps(files: &mut Vec<FileEntry>) {
 
 /// The mappings of our own note, which have no paths: these are in NT_FILE.
 fn with_paths(mut told: Vec<Mapping>, files: &[FileEntry]) -> Vec<Mapping> {
-    told.sort_by_key(|mapping| mapping.start);
+    told.order_by_key(|mapping| mapping.start);
     let mut free_from = 0u64;
     told.retain_mut(|mapping| {
         mapping.start = mapping.start.max(free_from);

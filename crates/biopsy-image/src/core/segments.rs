@@ -3,6 +3,7 @@
 use biopsy_elf::raw::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE};
 use biopsy_elf::{FileHeader, Segment};
 use biopsy_model::loss::Warning;
+use biopsy_model::order::Order as _;
 
 use crate::problem::OpenProblem;
 use crate::storage::Storage;
@@ -52,7 +53,7 @@ pub(super) fn read(
     }
     let mut headers = Headers::default();
     let mut odd = read.into_iter().map(|segment| u64::from(!entry_of(segment, &mut headers))).sum::<u64>();
-    headers.loads.sort_by_key(|load| load.start);
+    headers.loads.order_by_key(|load| load.start);
     odd += cut_overlaps(&mut headers.loads);
     if odd > 0 {
         warnings.push(Warning::new(

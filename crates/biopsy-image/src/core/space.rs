@@ -1,5 +1,6 @@
 //! The address space as far as the file has it: which range is where in the file, known to be zero, or missing and why.
 
+use biopsy_model::order::Order as _;
 use std::ops::Range;
 
 use super::segments::Load;
@@ -125,7 +126,7 @@ fn told(ranges: &[MissingRange]) -> Vec<Region> {
             content: Absence::of(one.reason).map_or(Content::Zero, Content::Missing),
         })
         .collect();
-    regions.sort_by_key(|region| region.start);
+    regions.order_by_key(|region| region.start);
     let mut free_from = 0;
     regions.retain_mut(|region| {
         region.start = region.start.max(free_from);

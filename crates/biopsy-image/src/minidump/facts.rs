@@ -1,5 +1,6 @@
 //! Threads, modules, exception and facts of the process in a minidump.
 
+use biopsy_model::order::Order as _;
 use std::borrow::Cow;
 
 use ::minidump::format::MINIDUMP_STREAM_TYPE;
@@ -184,7 +185,7 @@ impl Reader<'_, '_> {
             return (Vec::new(), None);
         };
         let mut modules: Vec<ImageModule> = list.iter().take(limits.mappings).filter_map(module).collect();
-        modules.sort_by_key(|module| module.start);
+        modules.order_by_key(|module| module.start);
         let main = list.main_module().map(|main| main.code_file().as_bytes().to_vec());
         (modules, main)
     }

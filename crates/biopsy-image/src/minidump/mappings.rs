@@ -3,6 +3,7 @@
 use ::minidump::format::{MINIDUMP_STREAM_TYPE, MemoryState, MemoryType};
 use ::minidump::{MinidumpMemoryInfo, MinidumpMemoryInfoList};
 use biopsy_model::loss::Warning;
+use biopsy_model::order::Order as _;
 
 use super::facts::Facts;
 use super::guard::Streams;
@@ -32,7 +33,7 @@ pub(super) fn build(
         ));
         told.truncate(limits.mappings);
     }
-    told.sort_by_key(|mapping| mapping.start);
+    told.order_by_key(|mapping| mapping.start);
     cut_overlaps(&mut told);
     let is_told = !told.is_empty();
     (with_unknown(told, ranges), is_told)

@@ -3,6 +3,7 @@
 
 use biopsy_bytes::Cursor;
 use biopsy_model::loss::Warning;
+use biopsy_model::order::Order as _;
 
 use crate::Limits;
 use crate::problem::OpenProblem;
@@ -74,7 +75,7 @@ pub(super) fn read(
     }
     let Found { mut ranges, odd, base, .. } = found;
     let streams_end = base.filter(|base| *base >= others_end).unwrap_or(storage.len());
-    ranges.sort_by_key(|range| range.start);
+    ranges.order_by_key(|range| range.start);
     // Stacks of threads are in the list of memory as well, so it is usual that ranges overlap.
     cut_overlaps(&mut ranges);
     if outside > 0 {

@@ -5,6 +5,7 @@ use biopsy_dotnet::methods::MethodMap;
 use biopsy_dotnet::nettrace::EventMetadata;
 use biopsy_model::loss::Warning;
 use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
+use biopsy_model::order::Order as _;
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
@@ -143,7 +144,7 @@ impl Samples {
                 exit: None,
             })
             .collect();
-        threads.sort_by_key(|thread| thread.info.tid);
+        threads.order_by_key(|thread| thread.info.tid);
         Some(Timeline {
             settings: TraceSettings {
                 method: TraceMethod::Imported,

@@ -11,6 +11,7 @@ use super::stacks::Stacks;
 use super::states::{Parked, States, WAIT_THRESHOLD};
 use crate::Limits;
 use biopsy_model::loss::{Loss, LossKind, Warning};
+use biopsy_model::order::Order as _;
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::FrameSpace;
 use biopsy_model::timeline::{
@@ -430,7 +431,7 @@ impl<'a> Ingest<'a> {
             .filter(|(pid, _)| pid.0 != 0 && pid.0 != u32::MAX)
             .map(|(pid, count)| (pid, name(&pid), count))
             .collect();
-        processes.sort_by_key(|(pid, _, count)| (std::cmp::Reverse(*count), *pid));
+        processes.order_by_key(|(pid, _, count)| (std::cmp::Reverse(*count), *pid));
         processes
     }
 

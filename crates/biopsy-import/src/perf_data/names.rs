@@ -6,6 +6,7 @@ use super::spaces::Spaces;
 use crate::Limits;
 use biopsy_model::loss::Warning;
 use biopsy_model::module::{ModuleHandle, ModuleKind};
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::FrameHandle;
 use biopsy_model::symbol::FrameSymbols;
 use biopsy_model::timeline::Timeline;
@@ -53,7 +54,7 @@ pub(crate) fn add(
         }
     }
     let mut by_module: Vec<(ModuleHandle, Vec<FrameHandle>)> = by_module.into_iter().collect();
-    by_module.sort_by_key(|(module, _)| *module);
+    by_module.order_by_key(|(module, _)| *module);
     let mut skipped_kernel = false;
     let mut jit: Vec<String> = Vec::new();
     for (handle, frames) in by_module {

@@ -1,8 +1,8 @@
 //! Who calls: the secret of the link, and the proof of the key.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
 use biopsy_deliver::{SignerKey, proof};
 
@@ -19,7 +19,15 @@ pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     }
 }
 
-/// The caller, if the proof is right.
+/// The header by which a POST says that it is a PATCH (tus 1.0): there are proxies that let no PATCH through.
+const OVERRIDE: &str = "x-http-method-override";
+
+/// Whether a POST stands for a PATCH.
+pub(super) fn is_patch(headers: &HeaderMap) -> bool {
+    header(headers, OVERRIDE).is_some_and(|method| method.eq_ignore_ascii_case("PATCH"))
+}
+
+/// The caller, if the proof is right: it is of the call that is meant, whatever it came as.
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Response;
 
@@ -30,7 +38,9 @@ impl<S: Sync> FromRequestParts<S> for Caller {
             let key: SignerKey = header(headers, proof::KEY)?.parse().ok()?;
             let path = call.uri.path_and_query()?.as_str();
             let given = header(headers, proof::PROOF)?;
-            proof::is_right(&key, given, call.method.as_str(), path, |name| header(headers, name))
+            let method =
+                if call.method == Method::POST && is_patch(headers) { "PATCH" } else { call.method.as_str() };
+            proof::is_right(&key, given, method, path, |name| header(headers, name))
                 .then_some(Self { secret, key })
         };
         find().ok_or_else(|| Refusal::Nothing.into_response())

@@ -21,7 +21,7 @@ use crate::storage;
 
 use super::answer::Refusal;
 use super::body::Hashes;
-use super::caller::header;
+use super::caller::{header, is_patch};
 use super::state::Intake;
 use super::{body, complete, running};
 
@@ -259,6 +259,20 @@ pub(super) async fn patch(
     let at = taking.await.map_err(|_| LabError::Damaged { what: "a piece" })??;
     let headers = [("tus-resumable", "1.0.0".to_owned()), ("upload-offset", at.to_string())];
     Ok((StatusCode::NO_CONTENT, headers).into_response())
+}
+
+/// `POST /api/uploads/ID` with the header that says that it is a PATCH.
+pub(super) async fn patch_by_post(
+    intake: State<Intake>,
+    id: Path<String>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    match is_patch(&headers) {
+        true => patch(intake, id, caller, headers, body).await,
+        false => Ok(StatusCode::METHOD_NOT_ALLOWED.into_response()),
+    }
 }
 
 async fn take(

@@ -11,6 +11,7 @@ mod interop;
 mod notices;
 mod pages;
 mod provider;
+mod proxies;
 mod sealed;
 mod signatures;
 mod slow;

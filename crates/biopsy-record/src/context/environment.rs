@@ -1,5 +1,6 @@
 //! Command line and environment: the texts that hold most secrets, masked piece by piece.
 
+use biopsy_model::order::Order as _;
 use std::fmt::Write as _;
 
 use biopsy_model::Pid;
@@ -58,7 +59,7 @@ fn variables(masking: &Masking, bytes: &[u8]) -> (Vec<Line>, usize) {
         let text = format!("{name}={}", one_line(shown.to_string().as_bytes()));
         lines.push(Line { text, hits: shown.hits });
     }
-    lines.sort_by(|one, other| one.text.cmp(&other.text));
+    lines.order_by(|one, other| one.text.cmp(&other.text));
     (lines, left_out)
 }
 

@@ -1,5 +1,6 @@
 //! Mappings: as they are up to a limit, and summed up by file.
 
+use biopsy_model::order::Order as _;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -65,7 +66,7 @@ fn summary(maps: &[u8]) -> String {
         }
     }
     let mut sorted: Vec<(Vec<u8>, Sum)> = sums.into_iter().collect();
-    sorted.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then_with(|| a.0.cmp(&b.0)));
+    sorted.order_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then_with(|| a.0.cmp(&b.0)));
     let mut text = String::from("  mapped kB  writable kB  executable kB  mappings  what\n");
     let mut line = |sum: &Sum, name: &str| {
         let kilobytes = |bytes: u64| bytes / 1024;

@@ -1,5 +1,6 @@
 //! The texts of one process on their way into the recording.
 
+use biopsy_model::order::Order as _;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
@@ -164,7 +165,7 @@ pub(super) fn count_lines<K: Ord + std::fmt::Display>(
     most: usize,
 ) -> String {
     let mut sorted: Vec<(u64, K)> = counts.into_iter().map(|(key, count)| (count, key)).collect();
-    sorted.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    sorted.order_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let mut text = String::new();
     for (count, key) in sorted.iter().take(most) {
         let _ = writeln!(text, "{count:>8}  {key}");

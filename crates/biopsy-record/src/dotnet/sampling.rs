@@ -1,6 +1,7 @@
 //! When which kinds of events were taken in part only.
 
 use biopsy_model::MonoNanos;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::Sampled;
 use rustc_hash::FxHashMap;
 
@@ -91,7 +92,7 @@ impl Sampling {
             self.end(lane, Some(now));
         }
         let mut done = std::mem::take(&mut self.done);
-        done.sort_by_key(|one| (one.from, one.what.as_str().to_owned()));
+        done.order_by_key(|one| (one.from, one.what.as_str().to_owned()));
         done
     }
 

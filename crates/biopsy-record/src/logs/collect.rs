@@ -1,5 +1,6 @@
 //! Goes through all sources, within the limits, and says what was left out.
 
+use biopsy_model::order::Order as _;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -181,7 +182,7 @@ impl<'a> Collector<'a> {
                 sources.extend(self.gone_source(noted));
             }
         }
-        sources.sort_by_key(|source| std::cmp::Reverse(source.modified));
+        sources.order_by_key(|source| std::cmp::Reverse(source.modified));
         sources
     }
 

@@ -1,5 +1,6 @@
 //! The older parts of a log that was rotated: `x.log.1`, `x.log.2.gz`, `x-20261121.log`, `x.2026-11-21.log`.
 
+use biopsy_model::order::Order as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -55,7 +56,7 @@ pub(crate) fn find_parts(place: &Place, path: &Path, since: SystemTime) -> Vec<P
             (modified >= since).then(|| (modified, folder.join(entry.file_name())))
         })
         .collect();
-    parts.sort_by(|a, b| b.cmp(a));
+    parts.order_by(|a, b| b.cmp(a));
     parts.truncate(MOST_PARTS);
     parts.into_iter().map(|(_, path)| path).collect()
 }

@@ -1,5 +1,6 @@
 //! Attaching: from the best method down to what an unprivileged user may do. Never a signal, never a stop.
 
+use biopsy_model::order::Order as _;
 use std::collections::BTreeMap;
 use std::{fmt, io};
 
@@ -343,7 +344,7 @@ impl Attached {
         for ring in rings {
             ring.read(|record| records.extend(parser.parse(&record)));
         }
-        records.sort_by_key(PerfRecord::time);
+        records.order_by_key(PerfRecord::time);
     }
 
     /// No more samples; what is in the buffers can still be read.

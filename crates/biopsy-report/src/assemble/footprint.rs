@@ -2,6 +2,7 @@
 
 use biopsy_analyze::FootprintSummary;
 use biopsy_model::footprint::{self, MemoryKind};
+use biopsy_model::order::Order as _;
 
 use crate::schema::footprint::{Allocator, Arena, Blocks, Class, Footprint, Kernel, Part};
 use crate::when;
@@ -84,9 +85,9 @@ fn arena(facts: &footprint::ArenaFacts) -> Arena {
 fn largest(classes: &[footprint::SizeClass], most: usize) -> Vec<Class> {
     let mut chosen: Vec<&footprint::SizeClass> = classes.iter().collect();
     if most > 0 {
-        chosen.sort_by_key(|class| std::cmp::Reverse(class.used.bytes.saturating_add(class.free.bytes)));
+        chosen.order_by_key(|class| std::cmp::Reverse(class.used.bytes.saturating_add(class.free.bytes)));
         chosen.truncate(most);
-        chosen.sort_by_key(|class| class.up_to);
+        chosen.order_by_key(|class| class.up_to);
     }
     let class = |class: &footprint::SizeClass| Class {
         up_to: class.up_to,

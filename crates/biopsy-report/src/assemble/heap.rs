@@ -2,6 +2,7 @@
 
 use biopsy_analyze::heap::{Step, text_of};
 use biopsy_analyze::{HeapSummary, HeapTypeRow};
+use biopsy_model::order::Order as _;
 
 use crate::schema::heap::{
     Generation, Growth, Heap, HeapMoment, HeapType, Held, HeldType, Holder, HolderGrowth, Inspection,
@@ -76,7 +77,7 @@ fn held(held: &biopsy_analyze::heap::Held) -> Held {
         }
     }
     for branches in &mut below {
-        branches.sort_by_key(|number| nodes[*number].retained);
+        branches.order_by_key(|number| nodes[*number].retained);
     }
     let mut holders = Vec::new();
     let mut open: Vec<(usize, usize)> =

@@ -9,6 +9,7 @@ use crate::schema::runtimes::{
 use crate::words;
 use biopsy_analyze::runtimes::collection_reason;
 use biopsy_analyze::{Meanwhile, RequestRow, RuntimeSummary};
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{RuntimeStack, RuntimeTrace};
 
 /// Single collections, requests and messages of one runtime in a report.
@@ -178,7 +179,7 @@ impl Assembly<'_> {
     fn collections(&self, summary: &RuntimeSummary, trace: &RuntimeTrace) -> Collections {
         let all = &summary.collections;
         let mut longest: Vec<_> = trace.collections.items.iter().collect();
-        longest.sort_by_key(|item| (std::cmp::Reverse(item.pause), item.start));
+        longest.order_by_key(|item| (std::cmp::Reverse(item.pause), item.start));
         Collections {
             total: all.total,
             kept: all.kept,
@@ -224,7 +225,7 @@ impl Assembly<'_> {
     fn slowest(&self, summary: &RuntimeSummary, trace: &RuntimeTrace) -> Vec<SlowRequest> {
         let end = summary.span.map(|(_, to)| to).unwrap_or_default();
         let mut items: Vec<_> = trace.requests.items.iter().collect();
-        items.sort_by_key(|item| {
+        items.order_by_key(|item| {
             (std::cmp::Reverse(item.duration.unwrap_or_else(|| end.since(item.start))), item.start)
         });
         let items = items.into_iter().take(ITEMS);
@@ -243,9 +244,9 @@ impl Assembly<'_> {
     fn message_lines(&self, trace: &RuntimeTrace) -> Vec<MessageLine> {
         // Gravest first into the room there is, then in the order of time.
         let mut items: Vec<_> = trace.messages.items.iter().collect();
-        items.sort_by_key(|item| (std::cmp::Reverse(item.level), item.time));
+        items.order_by_key(|item| (std::cmp::Reverse(item.level), item.time));
         items.truncate(ITEMS);
-        items.sort_by_key(|item| item.time);
+        items.order_by_key(|item| item.time);
         let items = items.into_iter();
         items
             .map(|item| MessageLine {

@@ -7,6 +7,7 @@ use crate::schema::{
 };
 use crate::words;
 use biopsy_analyze::{Analysis, FunctionHandle, FunctionRow, Party};
+use biopsy_model::order::Order as _;
 use rustc_hash::FxHashMap;
 
 /// The functions with most CPU or waiting time, in the order of the analysis.
@@ -19,7 +20,7 @@ pub(crate) fn choose_functions(analysis: &Analysis, limit: usize) -> Vec<Functio
         let weight = |handle: &FunctionHandle| {
             analysis.function(*handle).map_or(0, |row| row.cpu_total.0.max(row.wait_total.0))
         };
-        handles.sort_by_key(|handle| std::cmp::Reverse(weight(handle)));
+        handles.order_by_key(|handle| std::cmp::Reverse(weight(handle)));
         handles.truncate(limit);
         handles.sort_unstable();
     }

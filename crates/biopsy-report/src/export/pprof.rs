@@ -10,6 +10,7 @@ use super::stacks::{Threads, base_name, calls_of_frame, hex, process_name, span,
 use crate::when;
 use biopsy_model::capture::Capture;
 use biopsy_model::module::{ModuleHandle, ModuleKind};
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::{FrameHandle, StackHandle};
 use biopsy_model::timeline::{AllocationCount, Timeline};
 use biopsy_model::{Pid, Tid};
@@ -95,7 +96,7 @@ impl<'a> Builder<'a> {
         let mut used: Vec<(ModuleHandle, u64)> = used_modules(self.timeline).into_iter().collect();
         let main = capture.processes.first().map_or("", |process| process.exe.as_str());
         let name = capture.header.target_name.as_str();
-        used.sort_by_key(|(handle, _)| {
+        used.order_by_key(|(handle, _)| {
             let module = &self.timeline.modules[handle.0 as usize];
             (module.path != main, base_name(&module.path) != name, module.kind != ModuleKind::Elf, *handle)
         });

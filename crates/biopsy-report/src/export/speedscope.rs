@@ -3,6 +3,7 @@
 
 use super::stacks::{Thread, Threads, calls_of_frame, wait_shares};
 use biopsy_model::capture::Capture;
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::{FrameHandle, StackHandle};
 use biopsy_model::timeline::Timeline;
 use rustc_hash::FxHashMap;
@@ -130,6 +131,6 @@ fn profiles(
             (thread, profile)
         })
         .collect();
-    profiles.sort_by_key(|(thread, profile)| (std::cmp::Reverse(profile.end_value), *thread));
+    profiles.order_by_key(|(thread, profile)| (std::cmp::Reverse(profile.end_value), *thread));
     profiles.into_iter().map(|(_, profile)| profile).collect()
 }

@@ -4,6 +4,7 @@ use super::readings::{Readings, by_key};
 use crate::assemble::Assembly;
 use crate::words;
 use biopsy_model::metric::Unit;
+use biopsy_model::order::Order as _;
 use serde::Serialize;
 
 /// All charts of the page.
@@ -257,7 +258,7 @@ pub(super) fn charts(assembly: &Assembly<'_>) -> Charts {
         if found.is_empty() {
             continue;
         }
-        found.sort_by(|(_, a), (_, b)| peak(b).total_cmp(&peak(a)));
+        found.order_by(|(_, a), (_, b)| peak(b).total_cmp(&peak(a)));
         if peak(&found[0].1) == 0.0 {
             charts.quiet.push(spec.title.to_owned());
             continue;

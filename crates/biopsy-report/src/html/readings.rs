@@ -4,6 +4,7 @@ use super::numbers::round;
 use crate::assemble::Assembly;
 use crate::units::to_f64;
 use biopsy_model::metric::{MetricRow, MetricTable, Unit};
+use biopsy_model::order::Order as _;
 use rustc_hash::FxHashMap;
 
 /// Points of a chart's line: a column of 1,200 pixels shows no more.
@@ -30,7 +31,7 @@ pub(super) fn by_key(table: &MetricTable) -> Vec<Readings<'_>> {
         all[position].rows.push(row);
     }
     for readings in &mut all {
-        readings.rows.sort_by_key(|row| row.time);
+        readings.rows.order_by_key(|row| row.time);
         readings.merged = readings.rows.len().div_ceil(POINTS).max(1);
     }
     all

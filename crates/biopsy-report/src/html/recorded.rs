@@ -10,6 +10,7 @@ use biopsy_analyze::Analysis;
 use biopsy_model::Nanos;
 use biopsy_model::capture::Capture;
 use biopsy_model::log::LogLevel;
+use biopsy_model::order::Order as _;
 use serde::Serialize;
 
 /// Threads with a row in the page; a person does not read more, and all are in `report.json`.
@@ -186,7 +187,7 @@ fn lines(assembly: &Assembly<'_>, notes: &mut Vec<String>) -> Vec<Line> {
             counted(left, "error or warning line", "error and warning lines")
         ));
     }
-    lines.sort_by(|a, b| a.at.total_cmp(&b.at));
+    lines.order_by(|a, b| a.at.total_cmp(&b.at));
     lines
 }
 

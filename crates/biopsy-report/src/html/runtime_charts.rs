@@ -8,6 +8,7 @@ use crate::assemble::{Assembly, short};
 use crate::units::{bytes, counted, duration, to_f64};
 use biopsy_analyze::runtimes::collection_reason;
 use biopsy_model::metric::Unit;
+use biopsy_model::order::Order as _;
 use biopsy_model::runtime_trace::{Request, RuntimeTrace, ThreadPoolChange};
 use biopsy_model::{MonoNanos, Nanos};
 use serde::Serialize;
@@ -84,7 +85,7 @@ fn round_ms(ms: f64) -> f64 {
 /// The longest of what may be many.
 fn longest<T>(items: &[T], length: impl Fn(&T) -> Nanos) -> Vec<&T> {
     let mut chosen: Vec<&T> = items.iter().collect();
-    chosen.sort_by_key(|item| std::cmp::Reverse(length(item)));
+    chosen.order_by_key(|item| std::cmp::Reverse(length(item)));
     chosen.truncate(EVENTS);
     chosen
 }
@@ -291,7 +292,7 @@ fn heap(trace: &RuntimeTrace) -> Option<Drawn> {
     if sizes.len() < 2 {
         return None;
     }
-    sizes.sort_by_key(|(time, _)| *time);
+    sizes.order_by_key(|(time, _)| *time);
     let last =
         sizes.last().map_or(0, |(_, parts)| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part)));
     let lines: Vec<(&str, &str, Points)> = PARTS
@@ -369,7 +370,7 @@ fn pool(trace: &RuntimeTrace) -> Option<Drawn> {
     if threads.len() < 2 {
         let items = trace.thread_pool.items.iter();
         threads = items.filter_map(|item| Some((item.time, f64::from(item.threads?)))).collect();
-        threads.sort_by_key(|(time, _)| *time);
+        threads.order_by_key(|(time, _)| *time);
     }
     let lines = [
         ("threads", "user", threads),
@@ -432,7 +433,7 @@ fn points(trace: &RuntimeTrace, provider: &str, counter: &str) -> Points {
             }
         }
     }
-    points.sort_by_key(|(time, _)| *time);
+    points.order_by_key(|(time, _)| *time);
     points
 }
 

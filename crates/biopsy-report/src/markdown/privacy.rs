@@ -1,5 +1,6 @@
 //! What was masked, and what was not gone over for secrets.
 
+use biopsy_model::order::Order as _;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -58,7 +59,7 @@ fn table(text: &mut String, rules: BTreeMap<&str, (u64, Vec<&str>)>) {
     }
     text.push_str("\n| Rule | values | in |\n| --- | ---: | --- |\n");
     let mut rules: Vec<_> = rules.into_iter().collect();
-    rules.sort_by_key(|(_, (sum, _))| std::cmp::Reverse(*sum));
+    rules.order_by_key(|(_, (sum, _))| std::cmp::Reverse(*sum));
     for (rule, (sum, members)) in rules.iter().take(ROWS) {
         let named: Vec<String> = members.iter().take(MEMBERS).map(|member| code(member)).collect();
         let more = match members.len().saturating_sub(MEMBERS) {

@@ -8,6 +8,7 @@ use crate::{when, words};
 use biopsy_analyze::{Analysis, FunctionHandle, FunctionRow, Party};
 use biopsy_model::Nanos;
 use biopsy_model::capture::{Capture, EndedBy};
+use biopsy_model::order::Order as _;
 use std::fmt::Write as _;
 
 /// What was recorded, when, and where.
@@ -66,7 +67,7 @@ fn functions(text: &mut String, analysis: &Analysis) {
     if rows.is_empty() {
         return;
     }
-    rows.sort_by_key(|row| std::cmp::Reverse(row.cpu_self));
+    rows.order_by_key(|row| std::cmp::Reverse(row.cpu_self));
     let _ = writeln!(text, "\n## Hottest functions ({} of CPU time)\n", duration(cpu));
     text.push_str("| self | total | function | module |\n| ---: | ---: | --- | --- |\n");
     for row in rows.into_iter().take(ROWS) {

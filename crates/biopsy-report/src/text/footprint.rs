@@ -1,6 +1,7 @@
 //! Where the memory of a process went: a bar for each kind, then what its allocators hold.
 
 use biopsy_analyze::FootprintSummary;
+use biopsy_model::order::Order as _;
 
 use super::page::{Page, TextOptions, clean};
 use crate::assemble;
@@ -91,7 +92,7 @@ fn blocks(page: &mut Page, allocator: &Allocator) {
         page.line("", "", &body);
     }
     let mut classes: Vec<_> = allocator.classes.iter().filter(|class| class.used.bytes > 0).collect();
-    classes.sort_by_key(|class| std::cmp::Reverse(class.used.bytes));
+    classes.order_by_key(|class| std::cmp::Reverse(class.used.bytes));
     for class in classes.iter().take(CLASSES) {
         let body = format!(
             "{} in use in {} of up to {} bytes",

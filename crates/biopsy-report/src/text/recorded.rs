@@ -6,6 +6,7 @@ use crate::words;
 use biopsy_analyze::{Analysis, FunctionRow};
 use biopsy_model::Nanos;
 use biopsy_model::capture::Capture;
+use biopsy_model::order::Order as _;
 use std::fmt::Write as _;
 
 pub(super) fn body(page: &mut Page, capture: &Capture, analysis: &Analysis) {
@@ -51,7 +52,7 @@ fn threads(page: &mut Page, analysis: &Analysis) {
 fn functions(page: &mut Page, analysis: &Analysis) {
     let whole = analysis.flames.all.cpu.total();
     let mut rows: Vec<&FunctionRow> = analysis.functions.iter().filter(|row| row.cpu_self.0 > 0).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.cpu_self));
+    rows.order_by_key(|row| std::cmp::Reverse(row.cpu_self));
     let hottest: Vec<String> = rows
         .iter()
         .take(3)

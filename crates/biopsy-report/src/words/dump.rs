@@ -3,6 +3,7 @@
 use biopsy_analyze::dump::managed::{HeapTable, OperationGroup};
 use biopsy_analyze::dump::{DumpAnalysis, DumpThread, FrameRow, Identity, Movement, StackGroup};
 use biopsy_model::Nanos;
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::StackEnd;
 use jiff::Timestamp;
 
@@ -90,7 +91,7 @@ pub(crate) fn names(analysis: &DumpAnalysis, group: &StackGroup) -> String {
             None => names.push((name, 1)),
         }
     }
-    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    names.order_by_key(|(_, count)| std::cmp::Reverse(*count));
     let more = names.iter().filter(|(name, _)| !name.is_empty()).count().saturating_sub(SHOWN);
     let are_all = group.members.len() <= MEMBERS;
     let alone = group.members.len() == 1;

@@ -4,6 +4,7 @@ use biopsy_dotnet::graph::Graph;
 use biopsy_dotnet::heap::{self, HeapError, HeapOptions};
 use biopsy_dotnet::names::display_type;
 use biopsy_dotnet::tasks::Operations;
+use biopsy_model::order::Order as _;
 use rustc_hash::FxHashMap;
 
 use super::runtimes::Runtimes;
@@ -133,7 +134,7 @@ fn table(graph: &Graph, is_server: bool) -> HeapTable {
     }
     table.types = rows.len() as u64;
     let mut sorted: Vec<_> = rows.into_iter().collect();
-    sorted.sort_by(|a, b| (b.1.1, a.0).cmp(&(a.1.1, b.0)));
+    sorted.order_by(|a, b| (b.1.1, a.0).cmp(&(a.1.1, b.0)));
     let row = |((name, module), (objects, bytes)): ((&str, &str), (u64, u64))| HeapRow {
         type_name: display_type(name),
         module: module.to_owned(),

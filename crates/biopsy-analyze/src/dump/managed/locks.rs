@@ -1,6 +1,7 @@
 //! Locks of managed code, as the rest of the report has locks.
 
 use biopsy_dotnet::locks::{self, InsideLock, LockSources, inside_lock};
+use biopsy_model::order::Order as _;
 use biopsy_model::{Confidence, Tid};
 use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
@@ -51,7 +52,7 @@ pub(crate) fn find(facts: &DumpFacts<'_>, stacks: &ImageStacks, heap: &Walked) -
             Err(error) => found.problems.push(format!("locks of managed code: {error}")),
         }
     }
-    found.locks.sort_by_key(|lock| (std::cmp::Reverse(lock.waiters.len()), lock.object));
+    found.locks.order_by_key(|lock| (std::cmp::Reverse(lock.waiters.len()), lock.object));
     found.locks.truncate(ROWS);
     found
 }

@@ -1,5 +1,6 @@
 //! The thread pool: how many workers, and how many of them block.
 
+use biopsy_model::order::Order as _;
 use std::cmp::Reverse;
 
 use biopsy_model::Tid;
@@ -60,7 +61,7 @@ pub(super) fn summary(stacks: &ImageStacks, threads: &[DumpThread]) -> Option<Po
             None => pool.places.push((place, 1)),
         }
     }
-    pool.places.sort_by_key(|(_, count)| Reverse(*count));
+    pool.places.order_by_key(|(_, count)| Reverse(*count));
     (pool.workers > 0).then_some(pool)
 }
 

@@ -8,6 +8,7 @@ use crate::metrics::Trend;
 use crate::words::{bytes, percent};
 use biopsy_model::Pid;
 use biopsy_model::heap::HeapSource;
+use biopsy_model::order::Order as _;
 
 /// The share of the heap's live bytes from which one type is worth naming: below it, no type is *the* one.
 const ONE_TYPE: f64 = 0.25;
@@ -43,7 +44,7 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let grown = growth.last - growth.first;
     let all = held_by_all(heap);
     let mut rows: Vec<&HeapTypeRow> = heap.types.iter().collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(held(row)));
+    rows.order_by_key(|row| std::cmp::Reverse(held(row)));
     let first = rows.first()?;
     let part = held(first) as f64 / all.max(1) as f64;
     if part < ONE_TYPE || (held(first) as f64) < grown * OF_GROWTH || comes_to_rest(incident, first) {

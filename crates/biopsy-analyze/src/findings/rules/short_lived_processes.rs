@@ -7,6 +7,7 @@ use crate::findings::spent::on;
 use crate::trace::cost_names::Cost;
 use crate::trace::waits::WaitReason;
 use crate::words::{cores, number, percent, seconds};
+use biopsy_model::order::Order as _;
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{MonoNanos, Pid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +135,6 @@ fn lives(scene: &Scene<'_>) -> Option<Lives> {
             _ => {}
         }
     }
-    lives.lived.sort_by(f64::total_cmp);
+    lives.lived.order_by(f64::total_cmp);
     (!lives.lived.is_empty()).then_some(lives)
 }

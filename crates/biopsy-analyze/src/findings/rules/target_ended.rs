@@ -8,6 +8,7 @@ use crate::trace::frames::FrameTable;
 use crate::trace::function::FunctionHandle;
 use crate::words::{seconds, shorten};
 use biopsy_model::capture::EndedBy;
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::{Sample, Timeline, TimelineEvent};
 use biopsy_model::{MonoNanos, Tid};
@@ -182,7 +183,7 @@ fn last_exception(scene: &Scene<'_>, when: MonoNanos) -> Option<(Evidence, Strin
         .iter()
         .filter(|item| item.tid == last.tid && item.time <= when && late(item.time))
         .collect();
-    thrown.sort_by_key(|item| item.time);
+    thrown.order_by_key(|item| item.time);
     let places = thrown.iter().filter(|item| item.type_name == last.type_name);
     let place = places
         .filter_map(|item| {

@@ -1,5 +1,7 @@
 //! What an inspection found: how much, and where.
 
+use biopsy_model::order::Order as _;
+
 /// What is looked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum InspectionKind {
@@ -164,7 +166,7 @@ impl Inspection {
     pub(super) fn of(kind: InspectionKind, mut rows: Vec<InspectionRow>) -> Option<Self> {
         let objects = rows.iter().map(|row| row.objects).fold(0, u64::saturating_add);
         let bytes = rows.iter().map(|row| row.bytes).fold(0, u64::saturating_add);
-        rows.sort_by(|a, b| (b.bytes, b.objects, &a.what).cmp(&(a.bytes, a.objects, &b.what)));
+        rows.order_by(|a, b| (b.bytes, b.objects, &a.what).cmp(&(a.bytes, a.objects, &b.what)));
         rows.truncate(ROWS);
         (objects > 0).then_some(Self { kind, objects, bytes, rows })
     }

@@ -20,6 +20,7 @@ mod timers;
 mod tokens;
 mod view;
 
+use biopsy_model::order::Order as _;
 use std::io;
 
 use biopsy_dotnet::graph::Graph;
@@ -50,6 +51,6 @@ pub fn inspect(graph: &Graph, dominators: &Dominators) -> io::Result<Vec<Inspect
         free_space::inspect(view),
     ];
     found.extend(others.into_iter().chain(methods::inspect(view)).chain(roots::inspect(view)).flatten());
-    found.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.kind));
+    found.order_by_key(|one| (std::cmp::Reverse(one.bytes), one.kind));
     Ok(found)
 }

@@ -3,6 +3,7 @@
 use super::{AllocationSite, AllocationSummary, FRAMES, SITES, functions, place};
 use crate::trace::frames::FrameTable;
 use crate::trace::function::FunctionHandle;
+use biopsy_model::order::Order as _;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::{AllocationCount, Timeline};
 use biopsy_model::{MonoNanos, Pid};
@@ -78,7 +79,7 @@ pub(crate) fn summary(timeline: &Timeline, frames: &FrameTable) -> Option<Alloca
             AllocationSite { stack: stack.unwrap_or_default(), peak: site.peak.max(site.kept), ..site }
         })
         .collect();
-    sites.sort_by_key(|row| (Reverse(row.kept), Reverse(row.allocated), row.place));
+    sites.order_by_key(|row| (Reverse(row.kept), Reverse(row.allocated), row.place));
     sites.truncate(SITES);
     let of_all = timeline.allocation_counts.iter().filter(|count| count.stack.is_none());
     summary.live =

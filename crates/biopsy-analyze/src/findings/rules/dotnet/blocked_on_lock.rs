@@ -9,6 +9,7 @@ use crate::trace::function::FunctionHandle;
 use crate::trace::managed_waits::ManagedWait;
 use crate::words::{number, threads};
 use biopsy_model::Tid;
+use biopsy_model::order::Order as _;
 use rustc_hash::FxHashMap;
 
 /// A thread that waits for one lock this much of the trace got nothing done. The first look at it comes a little late.
@@ -58,7 +59,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let nameless = |function: &Option<FunctionHandle>| {
         function.and_then(|function| scene.row(function)).is_none_or(|row| row.name.ends_with("(dynamic)"))
     };
-    places.sort_by_key(|(function, tids)| {
+    places.order_by_key(|(function, tids)| {
         (nameless(function), tids.iter().all(of_pool), tids.len(), *function)
     });
     let evidence: Vec<Evidence> = places

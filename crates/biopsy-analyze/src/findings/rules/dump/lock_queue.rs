@@ -5,6 +5,7 @@ use crate::findings::dump::{NAMED, at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::words::threads;
+use biopsy_model::order::Order as _;
 use biopsy_model::{Confidence, Tid};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -127,7 +128,7 @@ fn standing(analysis: &DumpAnalysis, tids: &[Tid]) -> String {
             1;
     }
     let mut places: Vec<(String, usize)> = places.into_iter().collect();
-    places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    places.order_by_key(|(_, count)| std::cmp::Reverse(*count));
     let named = places.iter().take(NAMED).map(|(place, count)| match count {
         1 => place.clone(),
         count => format!("{place} ({count} threads)"),

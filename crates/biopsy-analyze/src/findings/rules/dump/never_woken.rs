@@ -8,6 +8,7 @@ use crate::findings::dump::{NAMED, at, place, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::words::threads;
+use biopsy_model::order::Order as _;
 use biopsy_model::{Avma, Tid};
 use std::collections::BTreeMap;
 
@@ -212,7 +213,7 @@ fn mixed(runtime: &StrandRuntime) -> Option<Finding> {
     let (waiters, places) = found.max_by_key(|(waiters, _)| waiters.len())?;
     let object = waiters.first()?.wait.as_ref()?.object.clone().unwrap_or_default();
     let mut named: Vec<(&String, &usize)> = places.iter().collect();
-    named.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    named.order_by_key(|(_, count)| std::cmp::Reverse(**count));
     let listed: Vec<String> =
         named.iter().take(NAMED).map(|(place, count)| format!("{count} in {place}")).collect();
     Some(finding(

@@ -4,6 +4,7 @@ use crate::dump::{DumpAnalysis, DumpThread, LockKind, ThreadState, WaitKind};
 use crate::findings::evidence::fact;
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::words::{percent, threads};
+use biopsy_model::order::Order as _;
 
 type Kind = fn(&DumpThread) -> bool;
 
@@ -38,7 +39,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let counted =
         kinds.iter().map(|(words, is)| (*words, analysis.threads.iter().filter(|thread| is(thread)).count()));
     let mut counted: Vec<(&str, usize)> = counted.filter(|(_, count)| *count > 0).collect();
-    counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counted.order_by_key(|(_, count)| std::cmp::Reverse(*count));
     let all = analysis.threads.len();
     let title = match counted.first() {
         Some((words, count)) if *count == all => format!("All {} {words}", threads(all)),

@@ -9,6 +9,7 @@ pub(in crate::findings::rules) mod database_lock;
 pub(in crate::findings::rules) mod input_wait;
 pub(in crate::findings::rules) mod own_ends;
 
+use biopsy_model::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
@@ -188,8 +189,8 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     // As in the title first, else the largest.
     let titled = named(what, place, first).map(|one| one.text);
-    evidence.sort_by(|a, b| number(b).total_cmp(&number(a)));
-    evidence.sort_by_key(|one| Some(&one.text) != titled.as_ref());
+    evidence.order_by(|a, b| number(b).total_cmp(&number(a)));
+    evidence.order_by_key(|one| Some(&one.text) != titled.as_ref());
     evidence.truncate(NAMED + 1);
     let still = first.tids.iter().filter(|tid| did_not_move(analysis, **tid)).count();
     if analysis.looks.is_some() && still > 0 {

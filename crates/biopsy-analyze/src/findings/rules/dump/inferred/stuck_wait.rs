@@ -4,6 +4,7 @@
 //! One that stands alone is a hint. Several that stand in one place are most often a pool that waits for work: they are named where
 //! nobody stands alone, for then they are all that there is to say. Neither says more than an information.
 
+use biopsy_model::order::Order as _;
 use std::collections::BTreeMap;
 
 use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
@@ -50,8 +51,9 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     // Who stands alone first, then the most; who waits for work at last.
     let mut found: Vec<(&String, &Vec<Waiter>)> = places.iter().collect();
     let for_work = |waiters: &[Waiter]| waiters.iter().any(|one| one.work);
-    found
-        .sort_by_key(|(_, waiters)| (for_work(waiters), waiters.len() > 1, std::cmp::Reverse(waiters.len())));
+    found.order_by_key(|(_, waiters)| {
+        (for_work(waiters), waiters.len() > 1, std::cmp::Reverse(waiters.len()))
+    });
     let (place, waiters) = found.first()?;
     let first = waiters.first()?;
     let (who, explanation) = match waiters.len() {

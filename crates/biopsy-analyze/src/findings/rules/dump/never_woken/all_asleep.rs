@@ -5,6 +5,7 @@ use crate::findings::dump::{NAMED, label};
 use crate::findings::evidence::{at, fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use biopsy_model::Tid;
+use biopsy_model::order::Order as _;
 use std::collections::BTreeMap;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
@@ -30,7 +31,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         let joins = thread.and_then(|one| one.lock.as_ref()).is_some_and(|lock| lock.kind == LockKind::Join);
         joins || thread.is_some_and(|one| one.state.wait() != Some(WaitKind::Futex))
     };
-    named.sort_by_key(|(_, tids)| (tids.iter().all(waits_for_others), std::cmp::Reverse(tids.len())));
+    named.order_by_key(|(_, tids)| (tids.iter().all(waits_for_others), std::cmp::Reverse(tids.len())));
     let inside = match named.as_slice() {
         [] => return None,
         [(one, _)] => (*one).clone(),

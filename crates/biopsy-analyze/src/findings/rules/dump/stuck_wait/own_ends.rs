@@ -4,6 +4,7 @@ use crate::dump::{DumpAnalysis, OwnEnd};
 use crate::findings::dump::{NAMED, label};
 use crate::findings::evidence::{at, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
+use biopsy_model::order::Order as _;
 use biopsy_model::peers::PeerObject;
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         }
     }
     let mut named: Vec<(&String, &Vec<&OwnEnd>)> = places.iter().collect();
-    named.sort_by_key(|(_, ends)| std::cmp::Reverse(ends.len()));
+    named.order_by_key(|(_, ends)| std::cmp::Reverse(ends.len()));
     let (place, first) = named.first()?;
     let one = first.first()?;
     let who = match first.len() {
