@@ -231,8 +231,13 @@ step $B export c.zip --to speedscope -o c.json
 step $B redact app.log -o app.redacted
 ! grep hunter2 app.redacted
 step $B explain
-step $B config
+step $B config show
+step $B config check
 step $B list
+step $B restore
+mkdir man1
+step $B man man1
+step $B completions bash
 step $B send c.zip --seal-only --to-key age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj -o c.age
 step $B watch --dry-run
 "#;

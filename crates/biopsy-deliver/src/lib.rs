@@ -14,9 +14,11 @@
 pub mod certificate;
 pub mod client;
 mod encode;
+mod error;
 pub mod fetch;
 pub mod http;
 pub mod link;
+mod pace;
 pub mod parcel;
 mod pieces;
 pub mod policy;
@@ -28,9 +30,11 @@ pub mod signed;
 pub mod state;
 
 pub use certificate::Certificate;
-pub use client::{Progress, SendError, Sender};
+pub use client::Sender;
 pub use encode::{decode, encode, random};
+pub use error::SendError;
 pub use link::{Link, LinkError, Secret};
+pub use pace::Progress;
 pub use parcel::{Parcel, ParcelError};
 pub use policy::{InForce, Policy, PolicyError};
 pub use receipt::Receipt;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use biopsy_deliver::client::{SendError, Sender};
 use biopsy_deliver::link::{Link, Secret};
 use biopsy_deliver::receipt::Receipt;
 use biopsy_deliver::signed::{Fingerprint, Signed, Signer};
 use biopsy_deliver::state::{State, digest, hexadecimal};
+use biopsy_deliver::{SendError, Sender};
 
 /// A call as it arrived.
 #[derive(Clone, Debug)]
