@@ -99,11 +99,11 @@ impl Maker<'_> {
         sort: &str,
         places: &'p std::collections::BTreeMap<String, Place>,
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
-        // Halves D to I ask first who takes it: of their many places few take records.
+        // Halves D to J ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
             (
                 Form::Block { rows, .. },
-                Half::D | Half::E | Half::RestOfE | Half::F | Half::G | Half::H | Half::I,
+                Half::D | Half::E | Half::RestOfE | Half::F | Half::G | Half::H | Half::I | Half::J,
             ) => place.takes_block(*rows),
             _ => true,
         };
@@ -341,6 +341,30 @@ impl Maker<'_> {
                 ]
             }),
         ];
+        let of_j: [(&str, WriteArguments); 3] = [
+            ("flag of a service of Go", |key, value| {
+                vec!["/opt/shop/shopd".into(), "-listen=:80".into(), format!("-{}={value}", kebab(key))]
+            }),
+            ("literal of a secret to create", |key, value| {
+                vec![
+                    "kubectl".into(),
+                    "create".into(),
+                    "secret".into(),
+                    "generic".into(),
+                    "shop".into(),
+                    format!("--from-literal={key}={value}"),
+                ]
+            }),
+            ("extra variable of a playbook", |key, value| {
+                vec![
+                    "ansible-playbook".into(),
+                    "site.yml".into(),
+                    "--extra-vars".into(),
+                    format!("{key}={value}"),
+                    "--diff".into(),
+                ]
+            }),
+        ];
         let mut cases = Vec::new();
         let forms = match self.kind.half {
             Half::C => of_c,
@@ -350,6 +374,7 @@ impl Maker<'_> {
             Half::G => of_g,
             Half::H => of_h,
             Half::I => of_i,
+            Half::J => of_j,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -435,7 +460,7 @@ impl Maker<'_> {
                 return held_out(&Encoding::OF_D, common, &mut random);
             }
             // What is ordinary first: half of its encodings are the common ones.
-            Half::G | Half::H | Half::I => {
+            Half::G | Half::H | Half::I | Half::J => {
                 let rarer = Encoding::OF_C.into_iter().chain(Encoding::OF_D).chain(Encoding::OF_E);
                 let rarer = rarer.chain(Encoding::OF_F).collect();
                 return held_out(&Encoding::ALL, rarer, &mut random);

@@ -73,3 +73,27 @@ pub(super) fn protobuf(_: &str, text: &str) -> Vec<u8> {
     message.extend([0x10, 0x2a]);
     message
 }
+
+/// A command of Redis that sets one field of a hash, each word behind its length.
+pub(super) fn field_of_redis(name: &str, text: &str) -> Vec<u8> {
+    let word = |word: &str| format!("${}\r\n{word}\r\n", word.len());
+    let words = ["HSET", "shop:settings", name, text].map(word).concat();
+    format!("*4\r\n{words}").into_bytes()
+}
+
+/// Map, hash, length, letters of one byte.
+pub(super) fn string_of_v8(_: &str, text: &str) -> Vec<u8> {
+    let length = (text.len() as u32).to_le_bytes();
+    [&0x0000_0115_u32.to_le_bytes()[..], &0x2b9c_41e7_u32.to_le_bytes(), &length, text.as_bytes()].concat()
+}
+
+/// A simple bind of LDAP: number of the message, version, who, password.
+pub(super) fn bind_of_ldap(_: &str, text: &str) -> Vec<u8> {
+    let element = |tag: u8, content: &[u8]| {
+        let length = (content.len() as u16).to_be_bytes();
+        [&[tag, 0x82][..], &length, content].concat()
+    };
+    let who = element(0x04, b"cn=app,ou=services,dc=example,dc=com");
+    let bind = [&[0x02, 0x01, 0x03][..], &who, &element(0x80, text.as_bytes())].concat();
+    element(0x30, &[&[0x02, 0x01, 0x01][..], &element(0x60, &bind)].concat())
+}

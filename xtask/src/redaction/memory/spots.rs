@@ -3,8 +3,9 @@
 use super::super::encode::{Encoding, json, percent};
 use super::super::half::Half;
 use super::super::places::{kebab, upper};
-use super::layout::{basic, behind_length, bson, bytes_of_java, fast_cgi, password_message};
-use super::layout::{protobuf, sasl_plain, short_text_of_message_pack, string_of_dot_net, string_of_python};
+use super::layout::{basic, behind_length, bind_of_ldap, bson, bytes_of_java, fast_cgi, field_of_redis};
+use super::layout::{password_message, protobuf, sasl_plain, short_text_of_message_pack};
+use super::layout::{string_of_dot_net, string_of_python, string_of_v8};
 use super::spot::{Spot, Taught};
 
 /// Those of a half.
@@ -18,6 +19,7 @@ pub(super) fn of(half: Half) -> &'static [Spot] {
         Half::G => G,
         Half::H => H,
         Half::I => I,
+        Half::J => J,
     }
 }
 
@@ -265,5 +267,37 @@ const I: &[Spot] = &[
     Spot::text("copy of an argument in a call of JSON", |_, value| {
         format!("{{\"jsonrpc\":\"2.0\",\"method\":\"run\",\"params\":[\"{value}\",7],\"id\":1}}")
     })
+    .copy_of(Taught::Argument),
+];
+
+const J: &[Spot] = &[
+    Spot::text("heap, section of INI", |name, value| {
+        format!("; shop\n[shop]\nport = 80\n{name} = {value}\nworkers = 4\n")
+    }),
+    Spot::text("heap, table of TOML", |name, value| {
+        format!("[shop]\nport = 80\n\"{name}\" = \"{}\"\nworkers = 4\n", json(value))
+    })
+    .encoded(Encoding::JsonString),
+    Spot::text("heap, map of Java", |name, value| {
+        format!("{{shop.port=80, {name}={value}, shop.workers=4}}")
+    }),
+    Spot::bytes("heap, field of a hash of Redis", field_of_redis),
+    Spot::text("heap, list of properties as UTF-16", |name, value| {
+        format!("Host    : db1\r\n{name} : {value}\r\nPort    : 80\r\n")
+    })
+    .wide(),
+    Spot::bytes("heap, alone as a string of V8", string_of_v8).alone(),
+    Spot::bytes("copy in a bind of LDAP", bind_of_ldap).copy_of(Taught::Variable),
+    Spot::text("copy in the arguments of a child", |_, value| {
+        format!("mysqldump\0--host\0db1\0-p{value}\0--single-transaction\0shop\0")
+    })
+    .copy_of(Taught::Variable),
+    Spot::text("copy in a record with tabs as UTF-16", |_, value| format!("41\tapp\t{value}\topen\r\n"))
+        .wide()
+        .copy_of(Taught::ArgumentApart),
+    Spot::text("copy of an argument in a query", |_, value| {
+        format!("GET /search?q={}&page=1 HTTP/1.1\r\nHost: shop\r\n\r\n", percent(value))
+    })
+    .encoded(Encoding::PercentSpecials)
     .copy_of(Taught::Argument),
 ];
