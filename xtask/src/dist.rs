@@ -239,7 +239,10 @@ mkdir man1
 step $B man man1
 step $B completions bash
 step $B send c.zip --seal-only --to-key age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj -o c.age
+step $B config set profiling.processes.Compiler true
 step $B watch --dry-run
+step $B watch --for 2s
+step $B config set profiling.processes.Compiler false
 "#;
 
 /// Runs the verbs in a root file system; it needs a shell and `sleep` there, and root here.
