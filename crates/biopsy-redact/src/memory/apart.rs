@@ -19,10 +19,10 @@ const SHORT_GAP_MAX: usize = 3;
 /// Longest value, in characters.
 const VALUE_MAX: usize = 4096;
 /// Longest name, and what may stand around it, in characters.
-const NAME_MAX: usize = 64;
+pub(super) const NAME_MAX: usize = 64;
 
 /// Characters of a name.
-fn is_of_name(byte: u8) -> bool {
+pub(super) fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$' | b':')
 }
 
@@ -37,6 +37,11 @@ impl<'t> Units<'t> {
     /// `bytes` as characters of this encoding; none for UTF-16 with its high byte first, which no heap has.
     pub(super) fn new(bytes: &'t [u8], encoding: Encoding) -> Option<Self> {
         (encoding != Encoding::Big).then_some(Self { bytes, encoding })
+    }
+
+    /// The bytes, if each is a character.
+    pub(super) fn plain(self) -> Option<&'t [u8]> {
+        (self.encoding == Encoding::Bytes).then_some(self.bytes)
     }
 
     fn stride(self) -> usize {
@@ -89,14 +94,19 @@ impl<'t> Units<'t> {
         }
         let is_first =
             start.checked_sub(stride).is_none_or(|before| self.at(before).is_none_or(|b| b < b' '));
+        is_first.then(|| self.name_between(word, start..end))?
+    }
+
+    /// The name that stands there, and where the word in it begins.
+    pub(super) fn name_between(self, word: usize, name: Range<usize>) -> Option<(Vec<u8>, usize)> {
         // `--password`, `Database:Password`: the name is what is behind.
-        let mut name = self.characters(&(start..end));
-        let skip =
-            name[..(word - start) / stride].iter().rposition(|b| *b == b':').map_or(0, |colon| colon + 1);
+        let word = (word - name.start) / self.stride();
+        let mut name = self.characters(&name);
+        let skip = name[..word].iter().rposition(|b| *b == b':').map_or(0, |colon| colon + 1);
         let skip = skip + name[skip..].iter().take(2).take_while(|b| **b == b'-').count();
-        let index = ((word - start) / stride).checked_sub(skip)?;
+        let index = word.checked_sub(skip)?;
         name.drain(..skip);
-        (is_first && !is_mangled(&name)).then_some((name, index))
+        (!is_mangled(&name)).then_some((name, index))
     }
 
     /// The value in the next string, behind a name that ends at `end`.
@@ -153,14 +163,24 @@ impl<'t> Units<'t> {
         before(4).is_some_and(four)
             || before(8).is_some_and(eight)
             || is_near && before(2).is_some_and(|at| two(at) || seven(at))
-            // A letter is one, unless a tag stands in front of it.
+            // A letter is one, unless a tag stands in front of it, as of protobuf or of pickles.
             || is_near
                 && before(1).is_some_and(|at| usize::from(at[0]) == count)
-                && (count < 32 || before(2).is_some_and(|at| (1..32).contains(&at[0])))
+                && (count < 32
+                        || before(2).is_some_and(|at| (1..32).contains(&at[0]) || at[0] >= 0x80))
+    }
+
+    /// The same of a value whose length stands beside that of its name. Where that is `sure`, no table of symbols looks so.
+    pub(super) fn is_counted_value(self, place: usize, count: usize, sure: bool) -> bool {
+        let value = self.characters(&(place..place + count * self.stride()));
+        match sure {
+            true => !value.is_empty() && !holds_more(&value) && !is_mangled(&value),
+            false => self.is_value(place, count, false),
+        }
     }
 
     /// May it be a secret? What is `counted` is no symbol of a program.
-    fn is_value(self, place: usize, count: usize, counted: bool) -> bool {
+    pub(super) fn is_value(self, place: usize, count: usize, counted: bool) -> bool {
         let value = self.characters(&(place..place + count * self.stride()));
         value.len() >= 6
             && !holds_more(&value)

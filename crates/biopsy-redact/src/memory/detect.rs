@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::apart::Units;
+use super::counted;
 use super::private_key;
 use super::window::{BACKWARD, Encoding, FORWARD, Windows};
 use crate::RedactError;
@@ -146,15 +147,23 @@ impl Detector {
                     return;
                 }
                 if let Some(units) = Units::new(windows.all(), encoding) {
+                    let secret = |(name, word): (Vec<u8>, usize), value: Range<usize>| {
+                        let is_secret = rule.names_a_secret(&name, word..word + length, lists)
+                            && rule.accepts_value(&units.characters(&value), lists)
+                            && value.len() / stride >= self.min_length;
+                        is_secret.then_some(value)
+                    };
+                    let counted = counted::pair(units, at, length)
+                        .and_then(|pair| secret(units.name_between(at, pair.name)?, pair.value));
+                    if let Some(value) = counted {
+                        found(value);
+                        return;
+                    }
                     let mut ends = units.ends_of_name(at, length).peekable();
                     if ends.peek().is_some() {
                         let value = ends.find_map(|end| {
                             let value = units.value_behind(end)?;
-                            let (name, word) = units.name(at, end)?;
-                            let is_secret = rule.names_a_secret(&name, word..word + length, lists)
-                                && rule.accepts_value(&units.characters(&value), lists)
-                                && value.len() / stride >= self.min_length;
-                            is_secret.then_some(value)
+                            secret(units.name(at, end)?, value)
                         });
                         value.into_iter().for_each(found);
                         return;

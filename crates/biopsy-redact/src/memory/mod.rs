@@ -25,6 +25,7 @@
 //! ```
 
 mod apart;
+mod counted;
 mod detect;
 mod filter;
 mod finder;
