@@ -27,7 +27,7 @@ pub(super) enum Half {
     G,
     /// Likewise (`fixtures/secrets/h`), as the half before; held out until 2026-11-29.
     H,
-    /// Likewise (`fixtures/secrets/i`), as the two before: what servers hold most of the time. It is held out.
+    /// Likewise (`fixtures/secrets/i`), as the two before; held out until 2026-11-30.
     I,
     /// Likewise (`fixtures/secrets/j`), as the three before; written while I was held out. It is held out, too.
     J,
@@ -61,7 +61,7 @@ impl Half {
         (Self::J, "j"),
     ];
 
-    /// Those whose misses nobody may see; G and H were, until 2026-11-29.
+    /// Those whose misses nobody may see; I was, until 2026-11-30.
     const HELD_OUT: [Self; 1] = [Self::J];
 
     /// By name: nobody chooses.

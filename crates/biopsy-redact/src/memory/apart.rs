@@ -26,6 +26,17 @@ pub(super) fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$' | b':')
 }
 
+/// What lengths say of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sure {
+    /// They stand as nothing else does: any value is one.
+    Alone,
+    /// Its length is right.
+    Counted,
+    /// They may be letters of a word.
+    Beside,
+}
+
 /// Memory, read in units.
 #[derive(Clone, Copy)]
 pub(super) struct Units<'t> {
@@ -170,13 +181,13 @@ impl<'t> Units<'t> {
                         || before(2).is_some_and(|at| (1..32).contains(&at[0]) || at[0] >= 0x80))
     }
 
-    /// The same of a value whose length stands beside that of its name. Where that is `sure`, no table of symbols looks so.
-    pub(super) fn is_counted_value(self, place: usize, count: usize, sure: bool) -> bool {
-        let value = self.characters(&(place..place + count * self.stride()));
-        match sure {
-            true => !value.is_empty() && !holds_more(&value) && !is_mangled(&value),
-            false => self.is_value(place, count, false),
+    /// The same of a value whose length, and that of its name, is known.
+    pub(super) fn is_counted_value(self, place: usize, count: usize, sure: Sure) -> bool {
+        if sure != Sure::Alone {
+            return self.is_value(place, count, sure == Sure::Counted);
         }
+        let value = self.characters(&(place..place + count * self.stride()));
+        !value.is_empty() && !holds_more(&value) && !is_mangled(&value)
     }
 
     /// May it be a secret? What is `counted` is no symbol of a program.
