@@ -135,12 +135,10 @@ export class Sender {
       throw new Passing(error instanceof Error ? error.message : String(error));
     }
     if (response.status === 404) throw new Refused();
-    if (isPiece && !this.byPost && [403, 405, 501].includes(response.status)) {
-      this.byPost = true;
-      throw new Passing(`${response.status}`);
-    }
+    const isForbidden = isPiece && !this.byPost && [403, 405, 501].includes(response.status);
+    if (isForbidden) this.byPost = true;
     const passing = [408, 409, 423, 425, 429, 460, 500, 502, 503, 504, 507];
-    if (passing.includes(response.status)) throw new Passing(`the lab answered ${response.status}`);
+    if (isForbidden || passing.includes(response.status)) throw new Passing(`the lab answered ${response.status}`);
     if (!response.ok) throw new Error(`The lab answered ${response.status} to ${method}: ${(await response.text()).slice(0, 200)}`);
     return response;
   }

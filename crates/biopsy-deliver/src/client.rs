@@ -214,7 +214,12 @@ impl<'a> Sender<'a> {
                     "the lab has other bytes".to_owned()
                 }
                 Ok(answer) if is_passing(answer.status) => format!("the lab answered {}", answer.status),
-                Ok(answer) if is_forbidden(answer.status) && verb.was_forbidden() => continue,
+                Ok(answer) if is_forbidden(answer.status) => match verb.was_forbidden() {
+                    true => continue,
+                    false => {
+                        return Err(SendError::Blocked { status: answer.status, words: answer.words() });
+                    }
+                },
                 Ok(answer) => return Err(refused("a piece", &answer)),
                 Err(_) if !contents.is_as_long().map_err(failed)? => return Err(changed()),
                 Err(error) => error.to_string(),

@@ -31,6 +31,16 @@ pub enum SendError {
         /// The first words of the answer.
         words: String,
     },
+    /// Something between here and the lab lets no piece through, neither as PATCH nor as POST.
+    #[error(
+        "something between here and the lab lets no piece through: it answered {status} to PATCH and to POST: {words}"
+    )]
+    Blocked {
+        /// Its last answer.
+        status: u16,
+        /// The first words of that.
+        words: String,
+    },
     /// There is no answer for too long.
     #[error("the lab cannot be reached: {0}")]
     Unreachable(String),

@@ -137,8 +137,11 @@ fn what_lets_no_patch_through_gets_posts() {
 
 #[test]
 fn where_neither_gets_through_it_is_said() {
-    let (sent, proxy) = through(Patches::Answer(405), true);
-    let SendError::Answer { status: 405, words, .. } = sent.unwrap_err() else { panic!("another error") };
-    assert!(words.contains("not allowed here"), "{words}");
-    assert_eq!(proxy.verbs("PATCH"), 1);
+    for status in [403, 405, 501] {
+        let (sent, proxy) = through(Patches::Answer(status), true);
+        let error = sent.unwrap_err();
+        let SendError::Blocked { status: told, words } = &error else { panic!("{error}") };
+        assert!(*told == status && words.contains("not allowed here"), "{error}");
+        assert_eq!(proxy.verbs("PATCH"), 1);
+    }
 }

@@ -112,8 +112,10 @@ fn begin(
 
 /// The sealed file stays: the same command goes on.
 fn kept(error: SendError, sealed: &std::path::Path) -> Failure {
-    let may_go_on =
-        matches!(error, SendError::Unreachable(_) | SendError::Stopped | SendError::Answer { .. });
+    let may_go_on = matches!(
+        error,
+        SendError::Unreachable(_) | SendError::Stopped | SendError::Answer { .. } | SendError::Blocked { .. }
+    );
     let failure = way::failure(error);
     if may_go_on {
         let hint = format!("`{}` is kept; the same command goes on from where it was", sealed.display());

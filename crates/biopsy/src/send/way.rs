@@ -43,6 +43,7 @@ pub(super) fn failure(error: SendError) -> Failure {
         SendError::Refused
         | SendError::TooLarge { .. }
         | SendError::Answer { .. }
+        | SendError::Blocked { .. }
         | SendError::Unreachable(_)
         | SendError::NotBelieved { .. }
         | SendError::OtherReaders
