@@ -99,11 +99,11 @@ impl Maker<'_> {
         sort: &str,
         places: &'p std::collections::BTreeMap<String, Place>,
     ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
-        // Halves D to J ask first who takes it: of their many places few take records.
+        // Halves D to K ask first who takes it: of their many places few take records.
         let takes = |place: &Place| match (&self.kind.form, self.kind.half) {
             (
                 Form::Block { rows, .. },
-                Half::D | Half::E | Half::RestOfE | Half::F | Half::G | Half::H | Half::I | Half::J,
+                Half::D | Half::E | Half::RestOfE | Half::F | Half::G | Half::H | Half::I | Half::J | Half::K,
             ) => place.takes_block(*rows),
             _ => true,
         };
@@ -365,6 +365,37 @@ impl Maker<'_> {
                 ]
             }),
         ];
+        let of_k: [(&str, WriteArguments); 3] = [
+            ("variable of a deployment", |key, value| {
+                vec![
+                    "kubectl".into(),
+                    "set".into(),
+                    "env".into(),
+                    "deployment/shop".into(),
+                    format!("{}={value}", upper(key)),
+                ]
+            }),
+            ("variable of a plan", |key, value| {
+                let name = kebab(key).replace('-', "_");
+                vec![
+                    "terraform".into(),
+                    "apply".into(),
+                    "-auto-approve".into(),
+                    "-var".into(),
+                    format!("{name}={value}"),
+                ]
+            }),
+            ("parameter of a stack", |key, value| {
+                vec![
+                    "aws".into(),
+                    "cloudformation".into(),
+                    "deploy".into(),
+                    "--parameter-overrides".into(),
+                    format!("{key}={value}"),
+                    "Stage=prod".into(),
+                ]
+            }),
+        ];
         let mut cases = Vec::new();
         let forms = match self.kind.half {
             Half::C => of_c,
@@ -375,6 +406,7 @@ impl Maker<'_> {
             Half::H => of_h,
             Half::I => of_i,
             Half::J => of_j,
+            Half::K => of_k,
             Half::A | Half::B | Half::Mixed => forms,
         };
         for (place, form) in forms {
@@ -460,7 +492,7 @@ impl Maker<'_> {
                 return held_out(&Encoding::OF_D, common, &mut random);
             }
             // What is ordinary first: half of its encodings are the common ones.
-            Half::G | Half::H | Half::I | Half::J => {
+            Half::G | Half::H | Half::I | Half::J | Half::K => {
                 let rarer = Encoding::OF_C.into_iter().chain(Encoding::OF_D).chain(Encoding::OF_E);
                 let rarer = rarer.chain(Encoding::OF_F).collect();
                 return held_out(&Encoding::ALL, rarer, &mut random);

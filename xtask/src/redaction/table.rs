@@ -41,7 +41,9 @@ fn rows(all: &[Results]) -> Vec<Row> {
             });
         }
     }
-    for half in [Half::A, Half::B, Half::C, Half::D, Half::E, Half::F, Half::G, Half::H, Half::I, Half::J] {
+    for half in
+        [Half::A, Half::B, Half::C, Half::D, Half::E, Half::F, Half::G, Half::H, Half::I, Half::J, Half::K]
+    {
         let damage = |name: &str| format!("clean text: {name}");
         row(&damage("characters changed"), half, true, &|results| {
             results.damage.characters.get(&half).copied()

@@ -135,6 +135,7 @@ fn halves_a_and_b_are_about_equal_and_the_others_are_large_enough() {
         (Half::H, [350, 3500, 9000, 700]),
         (Half::I, [350, 3500, 9000, 700]),
         (Half::J, [350, 3500, 9000, 700]),
+        (Half::K, [350, 3500, 9000, 700]),
     ];
     for (half, least) in at_least {
         let of_half = |halves: &mut dyn Iterator<Item = (Half, usize)>| -> usize {
@@ -155,7 +156,7 @@ fn halves_a_and_b_are_about_equal_and_the_others_are_large_enough() {
 fn documents_of_the_newest_halves_show_their_secret_and_read_as_what_they_are() {
     let mut kinds = kinds::read_all().expect("the tables can be read");
     kinds.retain(|kind| {
-        matches!(kind.half.tables(), Half::E | Half::F | Half::G | Half::H | Half::I | Half::J)
+        matches!(kind.half.tables(), Half::E | Half::F | Half::G | Half::H | Half::I | Half::J | Half::K)
     });
     let cases = corpus::make(SEED, &kinds, &AllPlaces::read().expect("the places can be read"));
     for case in &cases {
@@ -203,7 +204,9 @@ fn damage_to_clean_text_is_counted_in_characters_and_lines() {
     let nothing = clean::damage(&Toy { masks: false }, &samples, &look_alikes).expect("a toy does not fail");
     let everything =
         clean::damage(&Toy { masks: true }, &samples, &look_alikes).expect("a toy does not fail");
-    for half in [Half::A, Half::B, Half::C, Half::D, Half::E, Half::F, Half::G, Half::H, Half::I, Half::J] {
+    for half in
+        [Half::A, Half::B, Half::C, Half::D, Half::E, Half::F, Half::G, Half::H, Half::I, Half::J, Half::K]
+    {
         assert_eq!((nothing.characters[&half].good, nothing.lines[&half].good), (0, 0));
         assert_eq!(nothing.look_alikes[&half].good, nothing.look_alikes[&half].all);
         assert_eq!(everything.look_alikes[&half].good, 0);

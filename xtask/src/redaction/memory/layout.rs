@@ -87,6 +87,75 @@ pub(super) fn string_of_v8(_: &str, text: &str) -> Vec<u8> {
     [&0x0000_0115_u32.to_le_bytes()[..], &0x2b9c_41e7_u32.to_le_bytes(), &length, text.as_bytes()].concat()
 }
 
+/// A text of a header block of HTTP/2 that is not compressed: its length in seven bits and more, then the text.
+fn text_of_hpack(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match text.len() {
+        short @ ..0x7f => bytes.push(short as u8),
+        long => {
+            bytes.push(0x7f);
+            let mut rest = long - 0x7f;
+            while rest > 0x7f {
+                bytes.push((rest & 0x7f) as u8 | 0x80);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+        }
+    }
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+/// Headers of HTTP/2: some of its table, then one that is never indexed.
+pub(super) fn headers_of_http2(name: &str, text: &str) -> Vec<u8> {
+    [&b"\x82\x87\x84\x41\x03db1\x10"[..], &text_of_hpack(name), &text_of_hpack(text)].concat()
+}
+
+/// A number as protobuf writes it.
+fn varint(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number > 0x7f {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+/// Two members of a map of protobuf in field 3: name in field 1, text in field 2.
+pub(super) fn map_of_protobuf(name: &str, text: &str) -> Vec<u8> {
+    let field = |tag: u8, content: &[u8]| [&[tag][..], &varint(content.len()), content].concat();
+    let member = |name: &str, text: &str| {
+        field(0x1a, &[field(0x0a, name.as_bytes()), field(0x12, text.as_bytes())].concat())
+    };
+    [member("host", "db1"), member(name, text)].concat()
+}
+
+/// A string of PHP: count of references, type, hash, length, letters and an end, up to eight bytes.
+pub(super) fn string_of_php(text: &str) -> Vec<u8> {
+    let head = [0x0000_0016_0000_0002_u64, 0x8b3c_91d0_44e7_5a2f, text.len() as u64];
+    let mut bytes = [head.map(u64::to_le_bytes).as_flattened(), text.as_bytes(), b"\0"].concat();
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes
+}
+
+/// A string of C++ that is too long to stand in itself: where, length and room; then the piece of the heap.
+pub(super) fn string_of_cpp(_: &str, text: &str) -> Vec<u8> {
+    let room = text.len().next_power_of_two() as u64;
+    let head = [0x0000_55d3_1c4a_82b0_u64, text.len() as u64, room, 0, 0x51];
+    [head.map(u64::to_le_bytes).as_flattened(), text.as_bytes(), b"\0"].concat()
+}
+
+/// A row of MySQL: length and number of the packet, a column, the text.
+pub(super) fn row_of_mysql(_: &str, text: &str) -> Vec<u8> {
+    let length = match text.len() {
+        short @ ..0xfb => vec![short as u8],
+        long => [&[0xfc][..], &(long as u16).to_le_bytes()].concat(),
+    };
+    let columns = [&b"\x0241"[..], &length, text.as_bytes()].concat();
+    [&(columns.len() as u32).to_le_bytes()[..3], b"\x05", &columns].concat()
+}
+
 /// A simple bind of LDAP: number of the message, version, who, password.
 pub(super) fn bind_of_ldap(_: &str, text: &str) -> Vec<u8> {
     let element = |tag: u8, content: &[u8]| {

@@ -4,6 +4,7 @@ use super::super::encode::{Encoding, json, percent};
 use super::super::half::Half;
 use super::super::places::{kebab, upper};
 use super::layout::{basic, behind_length, bind_of_ldap, bson, bytes_of_java, fast_cgi, field_of_redis};
+use super::layout::{headers_of_http2, map_of_protobuf, row_of_mysql, string_of_cpp, string_of_php};
 use super::layout::{password_message, protobuf, sasl_plain, short_text_of_message_pack};
 use super::layout::{string_of_dot_net, string_of_python, string_of_v8};
 use super::spot::{Spot, Taught};
@@ -20,6 +21,7 @@ pub(super) fn of(half: Half) -> &'static [Spot] {
         Half::H => H,
         Half::I => I,
         Half::J => J,
+        Half::K => K,
     }
 }
 
@@ -300,4 +302,36 @@ const J: &[Spot] = &[
     })
     .encoded(Encoding::PercentSpecials)
     .copy_of(Taught::Argument),
+];
+
+const K: &[Spot] = &[
+    Spot::text("top of the stack, arguments and environment", |name, value| {
+        let variables = format!("LANG=C.UTF-8\0{}={value}\0HOME=/srv/shop\0", upper(name));
+        format!("x86_64\0/usr/bin/shop\0--port\08080\0{variables}/usr/bin/shop\0")
+    })
+    .is_of(Taught::Variable),
+    Spot::text("heap, lines of a history", |name, value| {
+        format!("cd /srv/shop\0export {}='{value}'\0./shop --port 8080\0", upper(name))
+    }),
+    Spot::bytes("heap, header block of HTTP/2", |name, value| headers_of_http2(&kebab(name), value)),
+    Spot::bytes("heap, members of a map of protobuf", map_of_protobuf),
+    Spot::bytes("heap, name and value as strings of PHP", |name, value| {
+        [string_of_php(name), string_of_php(value)].concat()
+    }),
+    Spot::text("heap, values of a registry as UTF-16", |name, value| {
+        format!("[HKEY_LOCAL_MACHINE\\SOFTWARE\\Shop]\r\n\"Host\"=\"db1\"\r\n\"{name}\"=\"{value}\"\r\n")
+    })
+    .wide(),
+    Spot::bytes("heap, alone as a string of C++", string_of_cpp).alone(),
+    Spot::bytes("copy in a row of MySQL", row_of_mysql).copy_of(Taught::Variable),
+    Spot::text("copy in JSON", |_, value| {
+        format!("{{\"event\":\"retry\",\"words\":[\"run\",\"{}\"],\"n\":41}}", json(value))
+    })
+    .encoded(Encoding::JsonString)
+    .copy_of(Taught::Argument),
+    Spot::text("copy in a command line as UTF-16", |_, value| {
+        format!("C:\\Windows\\System32\\cmd.exe /d /c run.cmd \"{value}\"")
+    })
+    .wide()
+    .copy_of(Taught::ArgumentApart),
 ];

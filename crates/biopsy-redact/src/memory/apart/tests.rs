@@ -1,17 +1,22 @@
 //! Names and values in strings of their own, and neighbours in tables of strings.
 
+use std::sync::LazyLock;
+
 use super::*;
 use crate::memory::{Literals, MemoryScanner};
+
+/// It takes a tenth of a second to make, and is asked hundreds of times here.
+static SCANNER: LazyLock<MemoryScanner> =
+    LazyLock::new(|| MemoryScanner::new(&Literals::new()).expect("the rules are right"));
 
 fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
 fn masked(memory: &[u8]) -> Vec<u8> {
-    let scanner = MemoryScanner::new(&Literals::new()).expect("the rules are right");
     let mut memory = [&[7; 40][..], memory, &[7; 40]].concat();
     let whole = 0..memory.len();
-    scanner.mask(&mut memory, whole, |_, _| {});
+    SCANNER.mask(&mut memory, whole, |_, _| {});
     memory[40..memory.len() - 40].to_vec()
 }
 
