@@ -21,6 +21,8 @@ const SITES: usize = 64 << 10;
 const LOOKED_THROUGH: usize = 400;
 /// Calls deep that is looked.
 const DEEP: u32 = 8;
+/// Calls whose targets are kept.
+const TARGETS: usize = 1 << 16;
 
 /// A function.
 #[derive(Clone, Debug)]
@@ -38,7 +40,7 @@ impl FunctionCode {
 }
 
 /// What lies at an address that is called.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     /// A function whose name says what it does to locks.
     Known(Called),
@@ -57,6 +59,8 @@ pub(super) struct CodeView<'a> {
     starts: FxHashMap<u64, Option<u64>>,
     instructions: FxHashMap<u64, Option<Instruction>>,
     names: FxHashMap<usize, CallNames>,
+    /// What calls lead to, by where to and by the slot that says it: threads that wait at one place have all of them in common.
+    targets: FxHashMap<(Option<u64>, Option<u64>), Target>,
     touching: FxHashMap<u64, bool>,
     /// The last question came to calls that were too deep: a no is only a no from there.
     too_deep: bool,
@@ -73,6 +77,7 @@ impl<'a> CodeView<'a> {
             starts: FxHashMap::default(),
             instructions: FxHashMap::default(),
             names: FxHashMap::default(),
+            targets: FxHashMap::default(),
             touching: FxHashMap::default(),
             too_deep: false,
             by_stores,
@@ -164,6 +169,17 @@ impl<'a> CodeView<'a> {
 
     /// What a call or jump to `address` reaches; `slot`: the address was read from there.
     pub(super) fn target(&mut self, address: Option<u64>, slot: Option<u64>) -> Target {
+        if let Some(known) = self.targets.get(&(address, slot)) {
+            return *known;
+        }
+        let found = self.look_up(address, slot);
+        if self.targets.len() < TARGETS {
+            self.targets.insert((address, slot), found);
+        }
+        found
+    }
+
+    fn look_up(&mut self, address: Option<u64>, slot: Option<u64>) -> Target {
         if let Some(known) = slot.and_then(|slot| self.name_of_slot(slot)).as_deref().and_then(called) {
             return Target::Known(known);
         }

@@ -1,6 +1,10 @@
 //! What instructions that are not about locks do to what is known.
 
-use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
+use std::cell::RefCell;
+
+use iced_x86::{
+    ConditionCode, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+};
 
 use super::state::{Compared, MemoryNow, RBP, RCX, RDI, RSP, State, Value};
 
@@ -144,8 +148,15 @@ fn forget_written(state: &mut State, instruction: &Instruction) {
     if writes_text(instruction) {
         forget_text(state, instruction);
     }
-    let mut factory = InstructionInfoFactory::new();
-    let info = factory.info(instruction);
+    FACTORY.with_borrow_mut(|factory| forget_operands(state, instruction, factory.info(instruction)));
+}
+
+thread_local! {
+    /// It has buffers, which are made once.
+    static FACTORY: RefCell<InstructionInfoFactory> = RefCell::new(InstructionInfoFactory::new());
+}
+
+fn forget_operands(state: &mut State, instruction: &Instruction, info: &InstructionInfo) {
     let writes = |access: OpAccess| {
         matches!(
             access,

@@ -25,6 +25,7 @@ mod execute;
 mod family;
 mod landing;
 mod mentions;
+mod pages;
 mod paths;
 mod reach;
 mod spin;
@@ -38,6 +39,7 @@ use rustc_hash::FxHashMap;
 
 use crate::image::{FrameRegisters, ImageStacks, ThreadStack};
 use code::CodeView;
+use pages::Pages;
 use paths::{Search, Sum, Ways};
 use state::State;
 
@@ -105,6 +107,7 @@ pub struct Ahead<'a> {
     image: &'a dyn Image,
     stacks: &'a ImageStacks,
     code: CodeView<'a>,
+    memory: Pages<'a>,
     locks: FxHashMap<u64, LockFamily>,
     left: usize,
 }
@@ -127,7 +130,7 @@ impl<'a> Ahead<'a> {
             .collect();
         let by_stores = locks.values().any(|family| family.by_stores());
         let code = CodeView::new(image, modules, by_stores);
-        Some(Self { image, stacks, code, locks, left: INSTRUCTIONS })
+        Some(Self { image, stacks, code, memory: Pages::new(image), locks, left: INSTRUCTIONS })
     }
 
     /// There was not enough room to look at all threads that were asked for.
@@ -199,7 +202,7 @@ impl<'a> Ahead<'a> {
         let pad = self.code.landing_pad(frame.ip);
         let mut search = Search {
             code: &mut self.code,
-            image: self.image,
+            memory: &self.memory,
             locks: &self.locks,
             left: &mut self.left,
             stack,

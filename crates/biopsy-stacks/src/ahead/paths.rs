@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use biopsy_image::{Image, MemoryExt};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::{CodeView, Target};
 use super::execute::{apply, holds, sign};
 use super::family::{Called, HoldMode, LockFamily, Step};
+use super::pages::Pages;
 use super::state::{Compared, MemoryNow, RAX, RDI, RSP, State, Value};
 
 /// Instructions of one frame, with what it calls, and of one call in it. What does not come to its end within them is not known.
@@ -55,7 +55,7 @@ pub(super) struct Ways {
 /// What is looked for.
 pub(super) struct Search<'a, 'c> {
     pub(super) code: &'c mut CodeView<'a>,
-    pub(super) image: &'a dyn Image,
+    pub(super) memory: &'c Pages<'a>,
     pub(super) locks: &'c FxHashMap<u64, LockFamily>,
     /// Instructions that may still be looked at, for all frames.
     pub(super) left: &'c mut usize,
@@ -63,17 +63,14 @@ pub(super) struct Search<'a, 'c> {
     pub(super) stack: std::ops::Range<u64>,
 }
 
-struct Now<'a> {
-    image: &'a dyn Image,
+struct Now<'c> {
+    memory: &'c Pages<'c>,
     stack: std::ops::Range<u64>,
 }
 
 impl MemoryNow for Now<'_> {
     fn read(&self, address: u64, bytes: usize) -> Option<u64> {
-        let mut buffer = [0; 8];
-        let part = buffer.get_mut(..bytes)?;
-        self.image.read_exact(address, part).ok()?;
-        Some(u64::from_le_bytes(buffer))
+        self.memory.number(address, bytes)
     }
 
     fn is_own_stack(&self, address: u64) -> bool {
@@ -93,6 +90,24 @@ struct Way {
     decided: bool,
     /// It came here by a jump backwards.
     back: bool,
+}
+
+/// Where ways were already, with what they had done until then.
+#[derive(Default)]
+struct Seen {
+    /// Of those that had done nothing yet: most.
+    before: FxHashSet<u64>,
+    after: FxHashSet<(u64, Vec<(u64, Sum)>)>,
+}
+
+impl Seen {
+    /// `false`: a way was there.
+    fn insert(&mut self, way: &Way) -> bool {
+        if way.sums.is_empty() {
+            return self.before.insert(way.at);
+        }
+        self.after.insert((way.at, way.sums.iter().map(|(lock, sum)| (*lock, *sum)).collect()))
+    }
 }
 
 impl Search<'_, '_> {
@@ -122,16 +137,15 @@ impl Search<'_, '_> {
         let mut ways = Ways::default();
         let first = Way { at, state, sums: Sums::new(), failed: None, decided: false, back: false };
         let mut open = vec![first];
-        let mut seen: FxHashSet<(u64, Vec<(u64, Sum)>)> = FxHashSet::default();
-        let now = Now { image: self.image, stack: self.stack.clone() };
+        let mut seen = Seen::default();
+        let now = Now { memory: self.memory, stack: self.stack.clone() };
         while let Some(mut way) = open.pop() {
             loop {
                 if *budget == 0 {
                     ways.lost = true;
                     break;
                 }
-                let key = (way.at, way.sums.iter().map(|(lock, sum)| (*lock, *sum)).collect());
-                if !seen.insert(key) {
+                if !seen.insert(&way) {
                     ways.cut_short |= way.back && way.decided;
                     keep(&mut ways.loops, way.sums);
                     break;

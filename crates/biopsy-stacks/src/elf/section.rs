@@ -10,6 +10,7 @@ use std::io::Read;
 use biopsy_elf::raw::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
 use biopsy_elf::{LE, LittleEndian, Section, rows};
 use biopsy_model::Svma;
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::{ElfError, ElfFile};
 
@@ -94,11 +95,17 @@ fn bounded_by(data: &[u8], size: u64) -> usize {
 fn unpack(packing: &Packing, size: u64, data: &[u8]) -> Option<Vec<u8>> {
     // Not more beforehand than data of that length may become: a claim alone takes no memory.
     let mut out = Vec::with_capacity(bounded_by(data, size));
-    // One byte more than claimed shows a lie without following it.
-    let bound = size.checked_add(1)?;
     match packing {
-        Packing::Zlib => flate2::read::ZlibDecoder::new(data).take(bound).read_to_end(&mut out).ok()?,
-        Packing::Zstd => zstd::Decoder::new(data).ok()?.take(bound).read_to_end(&mut out).ok()?,
-    };
+        // At once, into the room that there is: what is packed with more than it claims does not end there.
+        Packing::Zlib => {
+            let unpacked = Decompress::new(true).decompress_vec(data, &mut out, FlushDecompress::Finish);
+            unpacked.ok().filter(|status| *status == Status::StreamEnd)?;
+        }
+        // One byte more than claimed shows a lie without following it.
+        Packing::Zstd => {
+            let mut unpacked = zstd::Decoder::new(data).ok()?.take(size.checked_add(1)?);
+            unpacked.read_to_end(&mut out).ok()?;
+        }
+    }
     (out.len() as u64 == size).then_some(out)
 }

@@ -1,5 +1,7 @@
 //! Who holds locks that do not say it: by the code that threads will run next.
 
+use std::thread::ScopedJoinHandle;
+
 use biopsy_image::Image;
 use biopsy_model::symbol::place_name;
 use biopsy_model::{Confidence, Tid};
@@ -12,6 +14,8 @@ use super::stuck::{self, StuckWait};
 
 /// Locks that are looked for at most.
 const LOCKS: usize = 4096;
+/// From so many threads on one half of them is looked at by a second processor.
+const WORTH_A_THREAD: usize = 32;
 
 /// What was found out beside the holders.
 #[derive(Debug, Default)]
@@ -44,13 +48,16 @@ pub(in crate::dump) fn infer(
         waits.iter().map(|(tid, wait)| (*tid, (wait.lock, wait.mutex))).collect();
     let mut holds: FxHashMap<u64, Vec<Holder>> = FxHashMap::default();
     let mut looked: FxHashMap<Tid, Looked> = FxHashMap::default();
-    for stack in stacks.threads.iter().filter(|_| !all.is_empty()) {
-        let (waits_for, takes_again) = waiting.get(&stack.tid).copied().unzip();
-        let found = ahead.look(stack, waits_for, takes_again.flatten());
-        for hold in &found.holds {
-            holds.entry(hold.lock).or_default().push(holder(stacks, stack, hold));
+    let mut is_exhausted = false;
+    if !all.is_empty() {
+        let (found, others_are_exhausted) = look_at_all(image, stacks, &all, &waiting, &mut ahead);
+        is_exhausted = others_are_exhausted;
+        for (stack, found) in stacks.threads.iter().zip(found) {
+            for hold in &found.holds {
+                holds.entry(hold.lock).or_default().push(holder(stacks, stack, hold));
+            }
+            looked.insert(stack.tid, found);
         }
-        looked.insert(stack.tid, found);
     }
     let of_counter = |wait: &LockWait| wait.family == Some(LockFamily::Counter);
     for (_, wait) in waits.iter_mut() {
@@ -61,8 +68,11 @@ pub(in crate::dump) fn infer(
             settle(wait, candidates);
         }
     }
-    let stuck =
-        if ahead.is_exhausted() { Vec::new() } else { stuck::find(&mut ahead, stacks, &looked, waits) };
+    let stuck = if is_exhausted || ahead.is_exhausted() {
+        Vec::new()
+    } else {
+        stuck::find(&mut ahead, stacks, &looked, waits)
+    };
     for (_, wait) in waits.iter_mut() {
         let semaphore = of_counter(wait) && wait.kind == LockKind::Semaphore;
         if let Some(candidates) = holds.get(&wait.lock).filter(|_| semaphore) {
@@ -70,13 +80,47 @@ pub(in crate::dump) fn infer(
         }
     }
     let mut problems = Vec::new();
-    if ahead.is_exhausted() {
+    if is_exhausted || ahead.is_exhausted() {
         problems.push(
             "who holds locks that do not say it, in all threads: there is too much code to look at"
                 .to_owned(),
         );
     }
     Inferred { problems, stuck }
+}
+
+/// What lies ahead of each thread, one half of many by a thread of its own, and whether that had not enough room.
+fn look_at_all(
+    image: &dyn Image,
+    stacks: &ImageStacks,
+    wanted: &[Wanted],
+    waiting: &FxHashMap<Tid, (u64, Option<u64>)>,
+    ahead: &mut Ahead<'_>,
+) -> (Vec<Looked>, bool) {
+    let look = |ahead: &mut Ahead<'_>, threads: &[ThreadStack]| -> Vec<Looked> {
+        let at = |stack: &ThreadStack| {
+            let (waits_for, takes_again) = waiting.get(&stack.tid).copied().unzip();
+            ahead.look(stack, waits_for, takes_again.flatten())
+        };
+        threads.iter().map(at).collect()
+    };
+    let mut second = Ahead::new(image, stacks, wanted).filter(|_| stacks.threads.len() >= WORTH_A_THREAD);
+    let half = if second.is_some() { stacks.threads.len() / 2 } else { 0 };
+    let (others, threads) = stacks.threads.split_at(half);
+    let (found, rest) = std::thread::scope(|scope| {
+        let started = second
+            .as_mut()
+            .and_then(|second| std::thread::Builder::new().spawn_scoped(scope, || look(second, others)).ok());
+        let rest = look(ahead, threads);
+        let join = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (started.map(join), rest)
+    });
+    // Where no thread could be started, this one does it.
+    let mut all = found.or_else(|| second.as_mut().map(|second| look(second, others))).unwrap_or_default();
+    all.extend(rest);
+    (all, second.is_some_and(|second| second.is_exhausted()))
 }
 
 fn holder(stacks: &ImageStacks, stack: &ThreadStack, hold: &Hold) -> Holder {
