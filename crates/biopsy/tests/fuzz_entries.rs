@@ -30,6 +30,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("dotnet_methods", biopsy_dotnet::methods::fuzz_methods),
     ("dotnet_pdb", biopsy_dotnet::metadata::pdb::fuzz_pdb),
     ("dotnet_triggers", biopsy_record::triggers::fuzz_dotnet),
+    ("dotnet_windows_pdb", biopsy_dotnet::metadata::pdb::fuzz_windows_pdb),
     ("dump_report", dump_report),
     ("dwarf", biopsy_stacks::fuzz::fuzz_dwarf),
     ("elf", biopsy_stacks::fuzz::fuzz_elf),

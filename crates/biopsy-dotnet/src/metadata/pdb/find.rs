@@ -10,7 +10,7 @@ use biopsy_files::{Links, Refused, Root};
 use biopsy_image::pe::PeHeaders;
 use biopsy_image::pe::raw::{IMAGE_DIRECTORY_ENTRY_DEBUG, ImageDebugDirectory};
 
-use super::{PdbError, PortablePdb};
+use super::{Pdb, PdbError, PortablePdb, WindowsId};
 
 /// Largest debug information that is read: that of a large server is 20 MB.
 const LARGEST: u64 = 256 << 20;
@@ -20,14 +20,18 @@ const LONGEST_PATH: usize = 4096;
 
 const CODE_VIEW: u32 = 2;
 const EMBEDDED: u32 = 17;
+/// `RSDS`, how what names a file begins.
+const RSDS: u32 = 0x5344_5352;
 /// Minor version `PDB` of an entry that names a portable one.
 const PORTABLE: u16 = 0x504d;
 
 /// What an assembly says of its debug information.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct DebugInfo {
-    /// Id that the file must have: a GUID and a stamp.
+    /// Id that a portable file must have: a GUID and a stamp.
     pub id: Option<[u8; 20]>,
+    /// Id that a file of Windows must have.
+    pub windows: Option<WindowsId>,
     /// Path at which the compiler wrote it.
     pub path: Option<String>,
     /// It is inside the assembly: file offset and bytes.
@@ -59,20 +63,26 @@ pub fn debug_info(assembly: &[u8]) -> Result<DebugInfo, PdbError> {
         let (at, size) = (entry.pointer_to_raw_data.get(LE), entry.size_of_data.get(LE));
         let (stamp, minor) = (entry.time_date_stamp.get(LE), entry.minor_version.get(LE));
         match entry.typ.get(LE).0 {
-            CODE_VIEW if minor == PORTABLE => {
+            CODE_VIEW => {
                 let mut data = Cursor::new(assembly);
                 data.skip("CodeView", at as usize)?;
                 let mut data = data.sub("CodeView", size as usize)?;
-                data.skip("signature", 4)?;
+                if data.u32("signature")? != RSDS {
+                    continue;
+                }
                 let guid = data.array::<16>("GUID")?;
-                data.skip("age", 4)?;
+                let age = data.u32("age")?;
                 let path = data.rest().split(|byte| *byte == 0).next().unwrap_or_default();
                 let path = &path[..path.len().min(LONGEST_PATH)];
                 found.path = Some(String::from_utf8_lossy(path).into_owned()).filter(|path| !path.is_empty());
-                let mut id = [0; 20];
-                id[..16].copy_from_slice(&guid);
-                id[16..].copy_from_slice(&stamp.to_le_bytes());
-                found.id = Some(id);
+                if minor == PORTABLE {
+                    let mut id = [0; 20];
+                    id[..16].copy_from_slice(&guid);
+                    id[16..].copy_from_slice(&stamp.to_le_bytes());
+                    found.id = Some(id);
+                } else {
+                    found.windows = Some(WindowsId { guid, age });
+                }
             }
             EMBEDDED => found.embedded = Some((at, size)),
             _ => {}
@@ -86,20 +96,16 @@ pub fn debug_info(assembly: &[u8]) -> Result<DebugInfo, PdbError> {
 ///
 /// # Errors
 /// When there is some, and it cannot be used.
-pub fn find_pdb(
-    assembly: &[u8],
-    path: &Path,
-    root: &Path,
-) -> Result<Option<(PortablePdb, PdbPlace)>, PdbError> {
+pub fn find_pdb(assembly: &[u8], path: &Path, root: &Path) -> Result<Option<(Pdb, PdbPlace)>, PdbError> {
     let info = debug_info(assembly)?;
     if let Some((at, size)) = info.embedded {
         let pdb = PortablePdb::parse(unpack(assembly, at, size)?)?;
-        return Ok(Some((pdb, PdbPlace::Embedded)));
+        return Ok(Some((Pdb::Portable(pdb), PdbPlace::Embedded)));
     }
     let mut problem = None;
     let files = Root::at(root).map_err(|source| PdbError::File { path: root.to_owned(), source })?;
     for place in places(&info, path) {
-        match open(&files, &place, info.id) {
+        match open(&files, &place, &info) {
             Ok(pdb) => return Ok(Some((pdb, PdbPlace::File(place)))),
             Err(PdbError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => problem = Some(error),
@@ -121,7 +127,7 @@ fn places(info: &DebugInfo, path: &Path) -> Vec<PathBuf> {
     places
 }
 
-fn open(root: &Root, path: &Path, id: Option<[u8; 20]>) -> Result<PortablePdb, PdbError> {
+fn open(root: &Root, path: &Path, info: &DebugInfo) -> Result<Pdb, PdbError> {
     let failed = |source| PdbError::File { path: path.to_owned(), source };
     let file = match root.open(path, Links::Follow) {
         Ok(opened) => opened.file,
@@ -131,10 +137,19 @@ fn open(root: &Root, path: &Path, id: Option<[u8; 20]>) -> Result<PortablePdb, P
     check_size("the debug information", file.metadata().map_err(failed)?.len())?;
     let mut bytes = Vec::new();
     file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
-    let pdb = PortablePdb::parse(bytes.into())?;
-    match id {
-        Some(id) if id != pdb.id() => {
-            Err(PdbError::AnotherBuild { found: hex(&pdb.id()), expected: hex(&id) })
+    let pdb = Pdb::parse(bytes.into())?;
+    let another = |found: &[u8], expected: &[u8]| {
+        Err(PdbError::AnotherBuild { found: hex(found), expected: hex(expected) })
+    };
+    // One that was converted has the GUID of the other form.
+    match (&pdb, info.id, info.windows) {
+        (Pdb::Portable(portable), Some(id), _) if id != portable.id() => another(&portable.id(), &id),
+        (Pdb::Portable(portable), None, Some(id)) if id.guid != portable.id()[..16] => {
+            another(&portable.id()[..16], &id.guid)
+        }
+        (Pdb::Windows(windows), _, Some(id)) if !windows.is_of(id) => another(&windows.guid(), &id.guid),
+        (Pdb::Windows(windows), Some(id), None) if windows.guid() != id[..16] => {
+            another(&windows.guid(), &id[..16])
         }
         _ => Ok(pdb),
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{PortablePdb, debug_info, find_pdb};
+use super::{PortablePdb, WindowsPdb, debug_info, find_pdb};
 
 /// Any panic or unbounded memory is a bug.
 pub fn fuzz_pdb(bytes: &[u8]) {
@@ -16,4 +16,14 @@ pub fn fuzz_pdb(bytes: &[u8]) {
     }
     let _ = debug_info(bytes);
     let _ = find_pdb(bytes, Path::new("/nowhere/App.dll"), Path::new("/nowhere"));
+}
+
+/// The same of debug information in the form of Windows.
+pub fn fuzz_windows_pdb(bytes: &[u8]) {
+    let Ok(pdb) = WindowsPdb::parse(bytes) else { return };
+    for token in pdb.methods().take(256).chain([0, 0x0600_0001, u32::MAX]) {
+        for offset in [None, Some(0), Some(17), Some(u32::MAX)] {
+            let _ = pdb.line(token, offset);
+        }
+    }
 }

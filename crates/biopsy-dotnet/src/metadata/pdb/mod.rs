@@ -1,21 +1,26 @@
-//! Portable debug information: which source line each place in the intermediate language of a method was compiled from.
+//! Debug information of managed code: which source line each place in the intermediate language of a method was compiled from.
 //!
-//! Format: `docs/specs/PortablePdb-Metadata.md` of dotnet/runtime. Of its tables only the first two are needed, documents and
-//! the sequence points of methods; they are read as those of an assembly are.
+//! It has two forms. Of the portable one (`docs/specs/PortablePdb-Metadata.md` of dotnet/runtime) only the first two tables are needed,
+//! documents and the sequence points of methods; they are read as those of an assembly are. The other is that of Windows
+//! ([`WindowsPdb`]). Both give the same lines.
 //!
 //! Debug information lies in a `.pdb` beside the assembly or where the compiler wrote it, or packed inside the assembly
 //! ([`find_pdb`]). Its id must be the one that the assembly names: another build's lines would be wrong.
 
+mod either;
 mod find;
 mod fuzz;
 mod portable;
 mod sequence_points;
 #[cfg(test)]
 mod tests;
+mod windows;
 
+pub use either::Pdb;
 pub use find::{DebugInfo, PdbPlace, debug_info, find_pdb};
-pub use fuzz::fuzz_pdb;
+pub use fuzz::{fuzz_pdb, fuzz_windows_pdb};
 pub use portable::{PortablePdb, SourceLine};
+pub use windows::{WindowsId, WindowsPdb};
 
 use super::MetadataError;
 
@@ -32,7 +37,13 @@ pub enum PdbError {
     /// The assembly's headers are not those of a PE file, or cut off.
     #[error(transparent)]
     NotPe(#[from] biopsy_image::pe::NotPe),
-    /// Something else, a Windows PDB for example.
+    /// Something else.
+    #[error("not the debug information of Windows: it begins with `{found:#x}`")]
+    NotWindows {
+        /// First four bytes.
+        found: u32,
+    },
+    /// Something else.
     #[error("not portable debug information: it begins with `{found:#x}`")]
     NotPortable {
         /// First four bytes.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use biopsy_dotnet::metadata::pdb::{PortablePdb, SourceLine, find_pdb};
+use biopsy_dotnet::metadata::pdb::{Pdb, SourceLine, find_pdb};
 use biopsy_files::Links;
 use rustc_hash::FxHashMap;
 
@@ -16,7 +16,7 @@ const ASSEMBLIES: usize = 512;
 /// Debug information by assembly, of one process.
 pub(super) struct Lines {
     root: PathBuf,
-    known: FxHashMap<Arc<str>, Option<PortablePdb>>,
+    known: FxHashMap<Arc<str>, Option<Pdb>>,
 }
 
 impl Lines {
@@ -34,7 +34,7 @@ impl Lines {
         self.find(assembly)?.line(token, il)
     }
 
-    fn find(&mut self, assembly: &str) -> Option<&PortablePdb> {
+    fn find(&mut self, assembly: &str) -> Option<&Pdb> {
         if !self.known.contains_key(assembly) {
             let read = if self.known.len() < ASSEMBLIES { self.read(Path::new(assembly)) } else { None };
             self.known.insert(Arc::from(assembly), read);
@@ -42,7 +42,7 @@ impl Lines {
         self.known.get(assembly)?.as_ref()
     }
 
-    fn read(&self, assembly: &Path) -> Option<PortablePdb> {
+    fn read(&self, assembly: &Path) -> Option<Pdb> {
         let path = self.root.join(assembly.strip_prefix("/").ok()?);
         let file = biopsy_files::open(&path, Links::Follow).ok()?.file;
         if file.metadata().ok()?.len() > LARGEST {
