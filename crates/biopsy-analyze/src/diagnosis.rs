@@ -2,9 +2,8 @@
 
 use biopsy_model::order::Order as _;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
-use biopsy_import::{Evidence, EvidenceError};
+use biopsy_import::{Evidence, EvidenceError, FileSources};
 use biopsy_model::capture::Capture;
 use biopsy_redact::Redactor;
 
@@ -88,17 +87,17 @@ impl Diagnosis {
         Self::new(Some(Recorded::new(capture)), Vec::new(), Vec::new())
     }
 
-    /// Of whatever a path leads to. `roots`: folders below which files of the processes are looked for. Without a redactor, texts from the
+    /// Of whatever a path leads to. `sources`: where files of the processes are looked for. Without a redactor, texts from the
     /// memory of a process are not shown.
     ///
     /// # Errors
     /// It cannot be read, or is nothing that is known.
     pub fn of(
         evidence: &mut Evidence,
-        roots: &[PathBuf],
+        sources: &FileSources,
         redactor: Option<&Redactor>,
     ) -> Result<Self, EvidenceError> {
-        Self::of_with(evidence, roots, &|| redactor)
+        Self::of_with(evidence, sources, &|| redactor)
     }
 
     /// The same with a redactor that is asked for when the first file is open: making one takes as long as that.
@@ -107,7 +106,7 @@ impl Diagnosis {
     /// As above.
     pub fn of_with<'r>(
         evidence: &mut Evidence,
-        roots: &[PathBuf],
+        sources: &FileSources,
         redactor: &dyn Fn() -> Option<&'r Redactor>,
     ) -> Result<Self, EvidenceError> {
         let mut dumps = Vec::with_capacity(evidence.dumps());
@@ -122,7 +121,7 @@ impl Diagnosis {
                     let words = evidence.last_words(pid);
                     let beside = Beside { peers: peers.as_ref(), last_words: &words };
                     let (opened, bytes) = (&dump.opened, dump.file_bytes);
-                    dumps.push(analyze_opened(opened, bytes, roots.to_vec(), redactor(), &beside));
+                    dumps.push(analyze_opened(opened, bytes, sources, redactor(), &beside));
                 }
                 // The others are worth reading.
                 Err(error) if evidence.dumps() > 1 => not_read.push(with_causes(&error)),
@@ -139,9 +138,9 @@ impl Diagnosis {
         let footprints: Vec<FootprintSummary> =
             footprints.into_iter().map(|(name, facts)| FootprintSummary { name, facts }).collect();
         let recorded = if dumps.is_empty() && heaps.is_empty() && footprints.is_empty() {
-            Some(evidence.capture(roots)?)
+            Some(evidence.capture(sources)?)
         } else if evidence.is_recording() {
-            Some(evidence.capture(roots)?).filter(Capture::holds_time)
+            Some(evidence.capture(sources)?).filter(Capture::holds_time)
         } else {
             None
         };

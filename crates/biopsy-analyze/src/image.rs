@@ -1,13 +1,13 @@
 //! From an image to its analysis: the runtimes in it, its stacks by their help, and what all that means.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use biopsy_image::{Image, Opened};
 use biopsy_model::peers::PeerLook;
 use biopsy_model::{Nanos, Tid};
 use biopsy_redact::Redactor;
 use biopsy_stacks::image::{ImageStacks, Options, walk};
+use biopsy_stacks::symbols::FileSources;
 
 use crate::dump::{self, DumpAnalysis, DumpFacts, Runtimes};
 use crate::findings;
@@ -20,21 +20,20 @@ pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'
     analysis
 }
 
-/// Reads the stacks of all threads, native and managed, and analyses what there is. `roots`: folders below which the files of the
+/// Reads the stacks of all threads, native and managed, and analyses what there is. `sources`: where the files of the
 /// process are looked for. `facts`: what is known besides; its runtimes are set here.
 #[must_use]
-pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'_>) -> DumpAnalysis {
-    let runtimes = Runtimes::open(image, &roots);
-    let files = dump::strands::files(image, &roots);
+pub fn analyze_image(image: &dyn Image, sources: &FileSources, facts: &DumpFacts<'_>) -> DumpAnalysis {
+    let runtimes = Runtimes::open(image, &sources.roots);
+    let files = dump::strands::files(image, &sources.roots);
     let strands = dump::strands::read(image, &files);
     let code = runtimes.code();
     let explicit = runtimes.explicit_frames();
     let options = Options {
-        roots,
         compiled: Some(&code),
         frames_of_compiled: Some(&code),
         resumes: Some(&explicit),
-        ..Options::default()
+        ..Options::of(sources)
     };
     let mut stacks = walk(image, &options);
     explicit.add_to(&mut stacks);
@@ -80,7 +79,7 @@ pub struct Beside<'a> {
 pub fn analyze_opened(
     opened: &Opened,
     file_bytes: Option<u64>,
-    roots: Vec<PathBuf>,
+    sources: &FileSources,
     redactor: Option<&Redactor>,
     beside: &Beside<'_>,
 ) -> DumpAnalysis {
@@ -101,5 +100,5 @@ pub fn analyze_opened(
         last_words: beside.last_words,
         ..DumpFacts::of(opened)
     };
-    analyze_image(&*opened.image, roots, &facts)
+    analyze_image(&*opened.image, sources, &facts)
 }

@@ -72,7 +72,7 @@ fn crash_beside(passed: &str, program: &Path, arguments: &[&str]) -> DumpAnalysi
     let opened = open(&core, &Limits::default()).expect("a core of gdb opens");
     let redact = |text: &str| text.replace("without", "*******");
     let facts = DumpFacts { redact: Some(&redact), ..DumpFacts::of(&opened) };
-    analyze_image(&*opened.image, vec!["/".into()], &facts)
+    analyze_image(&*opened.image, &vec!["/".into()].into(), &facts)
 }
 
 /// The function, type and text.

@@ -20,7 +20,7 @@ fn evidence(finding: &Finding) -> String {
 
 #[test]
 fn two_goroutines_that_wait_for_each_other_are_named_with_both_sites() {
-    let analysis = analyze_image(&go_image(24), vec![], &DumpFacts::default());
+    let analysis = analyze_image(&go_image(24), &Default::default(), &DumpFacts::default());
     let finding = analysis.findings.first().expect("there is one");
     assert_eq!((finding.id, finding.severity), (FindingId::StrandDeadlock, Severity::Critical));
     assert_eq!(

@@ -30,13 +30,13 @@ mod words;
 
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use biopsy_allocators::UsedBlock;
 use biopsy_dotnet::graph::{Graph, GraphBuilder, Node, ObjectIndex, Root, TypeIndex, mark};
 use biopsy_image::Image;
 use biopsy_model::Avma;
 use biopsy_model::heap::{HeapFacts, HeapSource, HeapType};
+use biopsy_stacks::symbols::FileSources;
 
 use self::edges::Edges;
 use self::heap::Heap;
@@ -57,8 +57,8 @@ pub struct NativeHeap {
     pub facts: HeapFacts,
 }
 
-/// Reads what the blocks are and who holds them, of up to `most` blocks and objects. `areas`: memory that the allocators have. `roots`: folders below which the process's files
-/// are looked for, as of `biopsy_stacks`.
+/// Reads what the blocks are and who holds them, of up to `most` blocks and objects. `areas`: memory that the allocators have. `sources`: where the process's files
+/// are looked for.
 ///
 /// # Errors
 /// Never, as long as nothing is spilled.
@@ -66,10 +66,10 @@ pub fn read(
     image: &dyn Image,
     blocks: Vec<UsedBlock>,
     areas: &[Range<u64>],
-    folders: Vec<PathBuf>,
+    sources: &FileSources,
     most: usize,
 ) -> io::Result<NativeHeap> {
-    let modules = biopsy_stacks::image::variables(image, folders.clone());
+    let modules = biopsy_stacks::image::variables(image, sources);
     let python = python::Python::find(image);
     let mut warnings = Vec::new();
     let mut all = blocks;
@@ -103,7 +103,7 @@ pub fn read(
         python.variables(&heap, &mut found);
     }
     let others = Others { areas, pools: &pools, is_interpreted: python.is_some() };
-    roots::find(image, &modules, &heap, &others, folders, &mut kinds, &mut found);
+    roots::find(image, &modules, &heap, &others, sources, &mut kinds, &mut found);
     lost::find(&heap, &read, &mut found);
     let (mut graph, dropped) = build(&heap, &read, kinds, &found)?;
     let roots = found.list.iter().filter_map(|root| {

@@ -1,12 +1,12 @@
 //! What holds blocks from outside: variables of modules and threads, words on stacks and in registers, other memory.
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 use biopsy_dotnet::graph::RootKind;
 use biopsy_image::{Backing, Image, Mapping};
 use biopsy_model::Avma;
 use biopsy_stacks::image::ModuleVariables;
+use biopsy_stacks::symbols::FileSources;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::heap::{BlockNumber, Heap};
@@ -94,7 +94,7 @@ pub(crate) fn find(
     modules: &[ModuleVariables],
     heap: &Heap,
     others: &Others<'_>,
-    folders: Vec<PathBuf>,
+    sources: &FileSources,
     kinds: &mut Kinds<'_>,
     found: &mut Found,
 ) {
@@ -126,7 +126,7 @@ pub(crate) fn find(
             });
         }
     }
-    let stacks = Stacks::of(image, modules, folders, others.is_interpreted);
+    let stacks = Stacks::of(image, modules, sources, others.is_interpreted);
     let data: Vec<Range<u64>> = modules.iter().flat_map(|module| module.data.iter().cloned()).collect();
     for one in image.mappings().iter().filter(|one| holds_roots(one)) {
         // Of a stack only what is in use.

@@ -1,13 +1,12 @@
 //! Whose a word in the memory of a thread is: a variable of which function, or one of the thread.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use biopsy_image::{Image, mapping};
 use biopsy_model::Tid;
 use biopsy_stacks::image::{ImageStacks, ModuleVariables, Options, ThreadStack, walk};
-use biopsy_stacks::symbols;
+use biopsy_stacks::symbols::{self, FileSources};
 use rustc_hash::FxHashMap;
 
 /// Bytes below a stack pointer that a function may use (System V ABI, 3.2.2).
@@ -57,16 +56,15 @@ impl<'m> Stacks<'m> {
     pub(crate) fn of(
         image: &dyn Image,
         modules: &'m [ModuleVariables],
-        folders: Vec<PathBuf>,
+        sources: &FileSources,
         is_interpreted: bool,
     ) -> Self {
-        let names = symbols::Options { inlines: false, lines: false, ..symbols::Options::default() };
+        let from = Options::of(sources);
         let options = Options {
             threads: if is_interpreted { 0 } else { THREADS },
             frames_per_thread: FRAMES,
-            roots: folders,
-            symbols: names,
-            ..Options::default()
+            symbols: symbols::Options { inlines: false, lines: false, ..from.symbols },
+            ..from
         };
         let walked = walk(image, &options);
         let by_thread: FxHashMap<Tid, &ThreadStack> =

@@ -26,9 +26,14 @@ fn ways_to(command: Command, of: &str) -> Vec<String> {
         let frozen = freeze(plan, &options).expect("it can be frozen").pop().expect("one");
         let memory = biopsy_allocators::with_blocks(&frozen, &[], biopsy_blocks::MOST_BLOCKS);
         let blocks = memory.blocks.expect("the allocator is understood");
-        let heap =
-            biopsy_blocks::read(&frozen, blocks, &memory.areas, vec!["/".into()], biopsy_blocks::MOST_BLOCKS)
-                .expect("memory");
+        let heap = biopsy_blocks::read(
+            &frozen,
+            blocks,
+            &memory.areas,
+            &vec!["/".into()].into(),
+            biopsy_blocks::MOST_BLOCKS,
+        )
+        .expect("memory");
         let end = format!(" → {of}");
         ways = holders::ways(&heap).into_iter().filter(|way| way.ends_with(&end)).collect();
         if ways.len() < 5 {

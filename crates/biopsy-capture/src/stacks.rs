@@ -270,7 +270,7 @@ fn analyze(
         peers: Some(peers),
         ..DumpFacts::default()
     };
-    let mut analysis = analyze_image(frozen, roots, &facts);
+    let mut analysis = analyze_image(frozen, &roots.into(), &facts);
     if !name.is_empty() {
         name.clone_into(&mut analysis.identity.name);
     }

@@ -5,14 +5,17 @@
 fn main() {
     let path = std::env::args_os().nth(1).expect("a path");
     let start = std::time::Instant::now();
-    let capture =
-        match biopsy_import::perf_data::read(&path, &["/".into()], &biopsy_import::Limits::default()) {
-            Ok(capture) => capture,
-            Err(error) => {
-                println!("error: {error}: {:?}\nhint: {:?}", std::error::Error::source(&error), error.hint());
-                return;
-            }
-        };
+    let capture = match biopsy_import::perf_data::read(
+        &path,
+        &vec!["/".into()].into(),
+        &biopsy_import::Limits::default(),
+    ) {
+        Ok(capture) => capture,
+        Err(error) => {
+            println!("error: {error}: {:?}\nhint: {:?}", std::error::Error::source(&error), error.hint());
+            return;
+        }
+    };
     let imported = start.elapsed();
     let analysis = biopsy_analyze::analyze(&capture);
     let header = &capture.header;

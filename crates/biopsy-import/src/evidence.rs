@@ -25,6 +25,7 @@ use biopsy_recording::{
     BundledMemory, Limits, Location, OpenError, layout, read_footprints, read_header, read_last_words,
     read_peers, warnings_in_words,
 };
+use biopsy_stacks::symbols::FileSources;
 
 use crate::error::ImportError;
 use crate::heap::{self, Heap, HeapError};
@@ -256,38 +257,38 @@ impl Evidence {
         HeapPlace { location: self.location.clone(), number, is_recording: self.is_recording() }
     }
 
-    /// The heap, also that in a dump. `roots`: folders below which files may be looked for that the dump names.
+    /// The heap, also that in a dump. `sources`: where files may be looked for that the dump names.
     ///
     /// # Errors
     /// There is none, or it cannot be read.
-    pub fn any_heap(&self, roots: &[PathBuf]) -> Result<Heap, EvidenceError> {
+    pub fn any_heap(&self, sources: &FileSources) -> Result<Heap, EvidenceError> {
         match heap::open(&self.location)? {
             Some(heap) => Ok(heap),
-            None => Ok(heap::of_dump(self.location.path(), roots, &self.image_limits())?),
+            None => Ok(heap::of_dump(self.location.path(), sources, &self.image_limits())?),
         }
     }
 
     /// Whether there is a heap: in a recording over time as a snapshot, else whatever it is.
     #[must_use]
-    pub fn has_heap(&self, is_recording: bool, roots: &[PathBuf]) -> bool {
+    pub fn has_heap(&self, is_recording: bool, sources: &FileSources) -> bool {
         if !is_recording {
-            return self.any_heap(roots).is_ok();
+            return self.any_heap(sources).is_ok();
         }
         self.heaps().unwrap_or_default().into_iter().any(|number| {
             self.heap_place(number).objects().is_some() || matches!(self.heap(number), Ok(Some(_)))
         })
     }
 
-    /// What was recorded over time. `roots`: folders below which files may be looked for that it names.
+    /// What was recorded over time. `sources`: where files may be looked for that it names.
     ///
     /// # Errors
     /// It is nothing of that kind, or damaged beyond use.
-    pub fn capture(&self, roots: &[PathBuf]) -> Result<Capture, EvidenceError> {
+    pub fn capture(&self, sources: &FileSources) -> Result<Capture, EvidenceError> {
         if self.head.starts_with(nettrace::MAGIC) {
             return Ok(nettrace::read(self.location.path(), &nettrace::Limits::default())?);
         }
         if self.head.starts_with(PERF_DATA) {
-            return Ok(perf_data::read(self.location.path(), roots, &crate::Limits::default())?);
+            return Ok(perf_data::read(self.location.path(), sources, &crate::Limits::default())?);
         }
         if self.is_profile {
             return Ok(pprof::read(self.location.path(), &pprof::Limits::default())?);

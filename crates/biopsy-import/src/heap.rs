@@ -17,6 +17,7 @@ use biopsy_image::Opened;
 use biopsy_model::heap::{HeapFacts, HeapSource};
 use biopsy_model::printable::printable;
 use biopsy_recording::{HeapReadError, Heaps, Limits, Location};
+use biopsy_stacks::symbols::FileSources;
 
 use crate::heapsnapshot::{self, HeapSnapshotError};
 use crate::hprof::{self, HprofError};
@@ -289,11 +290,11 @@ pub fn of_gcdump(path: &Path) -> Result<Option<Heap>, HeapError> {
 }
 
 /// The blocks of native code in a dump, and who holds them; `None`: there are none, or too many, or their allocator is not understood.
-fn of_blocks(opened: &Opened, path: &Path, roots: &[PathBuf]) -> Option<Heap> {
+fn of_blocks(opened: &Opened, path: &Path, sources: &FileSources) -> Option<Heap> {
     let image = &*opened.image;
     let memory = biopsy_allocators::with_blocks(image, &[], MOST_BLOCKS);
     let blocks = memory.blocks.filter(|blocks| !blocks.is_empty())?;
-    let native = biopsy_blocks::read(image, blocks, &memory.areas, roots.to_vec(), MOST_BLOCKS).ok()?;
+    let native = biopsy_blocks::read(image, blocks, &memory.areas, sources, MOST_BLOCKS).ok()?;
     let process = image.process();
     let mut facts = HeapFacts { pid: process.pid, ..native.facts };
     facts.taken_at_unix_seconds = process.taken_at_unix_nanos.map_or(0.0, |nanos| nanos as f64 / 1e9);
@@ -302,19 +303,20 @@ fn of_blocks(opened: &Opened, path: &Path, roots: &[PathBuf]) -> Option<Heap> {
     Some(Heap { name, graph: native.graph, facts })
 }
 
-/// The largest managed heap in a core or minidump: all objects, with what is live; of a program without one its native blocks. `roots`: folders below which the files of the process
-/// are looked for.
+/// The largest managed heap in a core or minidump: all objects, with what is live; of a program without one its native blocks. `sources`: where the files of the
+/// process are looked for.
 ///
 /// # Errors
 /// It is no dump, there is no .NET heap in it, or that cannot be read.
-pub fn of_dump(path: &Path, roots: &[PathBuf], limits: &biopsy_image::Limits) -> Result<Heap, HeapError> {
+pub fn of_dump(path: &Path, sources: &FileSources, limits: &biopsy_image::Limits) -> Result<Heap, HeapError> {
     let opened = biopsy_image::open(path, limits)?;
     // Dumps seldom hold the text of files: names of types and where the runtime keeps its data are read from the same files.
-    let local = Arc::new(LocalFiles::new(&*opened.image, roots));
+    let local = Arc::new(LocalFiles::new(&*opened.image, &sources.roots));
     let files = Some(Arc::clone(&local) as Arc<dyn MissingFiles>);
     let found = find_runtimes_with(&*opened.image, files.clone());
     if found.is_empty() {
-        return of_blocks(&opened, path, roots).ok_or_else(|| HeapError::NoRuntime { path: path.to_owned() });
+        return of_blocks(&opened, path, sources)
+            .ok_or_else(|| HeapError::NoRuntime { path: path.to_owned() });
     }
     let mut options = runtime::Options::default();
     options.files = files;

@@ -18,6 +18,7 @@ pub mod perf_data;
 pub mod pprof;
 
 pub use biopsy_recording::Location;
+pub use biopsy_stacks::symbols::{FileSources, FilesElsewhere};
 pub use error::ImportError;
 pub use evidence::{Evidence, EvidenceError, HeapPlace};
 pub use limits::Limits;

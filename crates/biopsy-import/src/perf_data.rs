@@ -38,16 +38,18 @@ use ingest::Ingest;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use biopsy_stacks::symbols::FileSources;
 use std::time::UNIX_EPOCH;
 
 pub use header::is_perf_data;
 pub use options::Options;
 
-/// Reads a perf.data file, with names from files below `roots` where they are certain to be right.
+/// Reads a perf.data file, with names from files of `sources` where they are certain to be right.
 ///
 /// # Errors
 /// When the file cannot be read, is something else, or too little of it can be understood.
-pub fn read(path: impl AsRef<Path>, roots: &[PathBuf], limits: &Limits) -> Result<Capture, ImportError> {
+pub fn read(path: impl AsRef<Path>, sources: &FileSources, limits: &Limits) -> Result<Capture, ImportError> {
     let path = path.as_ref();
     let io = |source| ImportError::Io { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(io)?;
@@ -72,7 +74,7 @@ pub fn read(path: impl AsRef<Path>, roots: &[PathBuf], limits: &Limits) -> Resul
     }
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let options = Options {
-        roots: roots.to_vec(),
+        sources: sources.clone(),
         build_id_cache: std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".debug")),
         modified_unix_nanos: modified.and_then(|time| i128::try_from(time.as_nanos()).ok()),
     };

@@ -44,15 +44,15 @@ fn each_kind_is_told_by_its_bytes() {
         }
         assert!(evidence.dump(0).is_err(), "{name}");
         assert_eq!(evidence.heap(1).unwrap().is_some(), heap, "{name}");
-        assert_eq!(evidence.any_heap(&[]).is_ok(), heap, "{name}");
-        assert_eq!(evidence.capture(&[]).is_ok(), capture, "{name}");
+        assert_eq!(evidence.any_heap(&Default::default()).is_ok(), heap, "{name}");
+        assert_eq!(evidence.capture(&Default::default()).is_ok(), capture, "{name}");
         assert!(evidence.warnings().is_empty(), "{name}: nothing is around it");
     }
 }
 
 #[test]
 fn recordings_of_others_are_imported() {
-    let perf = Evidence::look(fixture("others/sleep.data")).unwrap().capture(&[]).unwrap();
+    let perf = Evidence::look(fixture("others/sleep.data")).unwrap().capture(&Default::default()).unwrap();
     assert_eq!(perf.timeline.unwrap().settings.method, TraceMethod::Imported);
 }
 
@@ -81,18 +81,18 @@ fn what_is_nothing_known_is_refused_with_its_name() {
     let path = folder.path().join("notes.txt");
     for (bytes, what) in [(&b""[..], "an empty file"), (b"PERF", "a cut magic"), (b"hello", "a text")] {
         std::fs::write(&path, bytes).unwrap();
-        let error = Evidence::look(&path).unwrap().capture(&[]).unwrap_err();
+        let error = Evidence::look(&path).unwrap().capture(&Default::default()).unwrap_err();
         assert!(matches!(error, EvidenceError::Recording(_)), "{what}: {error:?}");
         assert!(error.to_string().contains("notes.txt"), "{what}: {error}");
     }
     // Known by its first bytes, and nothing behind them.
     std::fs::write(&path, b"PERFILE2").unwrap();
-    let error = Evidence::look(&path).unwrap().capture(&[]).unwrap_err();
+    let error = Evidence::look(&path).unwrap().capture(&Default::default()).unwrap_err();
     assert!(matches!(error, EvidenceError::Import(ImportError::Damaged(_))), "{error:?}");
     std::fs::write(&path, b"\x7fELF").unwrap();
     assert!(matches!(Evidence::look(&path).unwrap().dump(0), Err(EvidenceError::Dump(_))));
     std::fs::write(&path, b"PK\x03\x04").unwrap();
     assert!(matches!(Evidence::look(&path), Err(EvidenceError::Recording(_))));
     let none = folder.path().join("none");
-    assert!(Evidence::look(&none).unwrap().capture(&[]).is_err(), "nothing is there");
+    assert!(Evidence::look(&none).unwrap().capture(&Default::default()).is_err(), "nothing is there");
 }

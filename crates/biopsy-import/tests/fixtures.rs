@@ -193,10 +193,19 @@ fn what_is_no_perf_data_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("notes.txt");
     std::fs::write(&file, "hello").expect("written");
-    assert!(matches!(read(&file, &[], &Limits::default()), Err(ImportError::NotPerfData { .. })));
-    assert!(matches!(read(folder.path().join("none"), &[], &Limits::default()), Err(ImportError::Io { .. })));
+    assert!(matches!(
+        read(&file, &Default::default(), &Limits::default()),
+        Err(ImportError::NotPerfData { .. })
+    ));
+    assert!(matches!(
+        read(folder.path().join("none"), &Default::default(), &Limits::default()),
+        Err(ImportError::Io { .. })
+    ));
     let limits = Limits { file: 1_000, ..Limits::default() };
-    assert!(matches!(read(path("switches.data"), &[], &limits), Err(ImportError::TooLarge { .. })));
+    assert!(matches!(
+        read(path("switches.data"), &Default::default(), &limits),
+        Err(ImportError::TooLarge { .. })
+    ));
     let swapped = [b"2ELIFREP".to_vec(), vec![0; 200]].concat();
     assert!(matches!(
         read_bytes(&swapped, &Options::closed(), &Limits::default()),

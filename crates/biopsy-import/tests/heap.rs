@@ -245,17 +245,17 @@ fn dumps_without_a_heap_say_so() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("1.core");
     fs::write(&path, CoreBuilder::new().process(11, "server", "server").build()).unwrap();
-    let error = of_dump(&path, &[], &Default::default()).unwrap_err();
+    let error = of_dump(&path, &Default::default(), &Default::default()).unwrap_err();
     let expected = "has no .NET runtime that can be read, and no blocks of glibc's malloc";
     assert_eq!(error.to_string(), format!("`{}` {expected}", path.display()));
     fs::write(&path, "no core").unwrap();
-    assert!(matches!(of_dump(&path, &[], &Default::default()), Err(HeapError::Dump(_))));
+    assert!(matches!(of_dump(&path, &Default::default(), &Default::default()), Err(HeapError::Dump(_))));
     let packed = scratch.path().join("1.core.bz2");
     fs::write(&packed, b"BZh91AY&SY").unwrap();
-    let error = of_dump(&packed, &[], &Default::default()).unwrap_err();
+    let error = of_dump(&packed, &Default::default(), &Default::default()).unwrap_err();
     assert!(error.hint().unwrap().contains("unpack it first"), "{error}");
     assert!(matches!(
-        of_dump(&scratch.path().join("none"), &[], &Default::default()),
+        of_dump(&scratch.path().join("none"), &Default::default(), &Default::default()),
         Err(HeapError::Dump(_))
     ));
 }

@@ -24,7 +24,7 @@ fn record(program: Program, options: &[&str]) -> Option<(Capture, Analysis)> {
         .expect("perf runs");
     assert!(output.status.success(), "perf: {}", String::from_utf8_lossy(&output.stderr));
     target.stop();
-    let capture = read(&file, &["/".into()], &Limits::default()).expect("perf.data is read");
+    let capture = read(&file, &vec!["/".into()].into(), &Limits::default()).expect("perf.data is read");
     let analysis = analyze(&capture);
     Some((capture, analysis))
 }

@@ -17,7 +17,7 @@ fn capture(name: &str) -> Capture {
     assert_eq!(evidence.dumps(), 0, "{name} is packed as dumps are, and is none");
     assert!(evidence.dump(0).is_err());
     assert!(evidence.heap(1).unwrap().is_none(), "{name}");
-    evidence.capture(&[]).unwrap()
+    evidence.capture(&Default::default()).unwrap()
 }
 
 /// Function to what is its own and what is below it.
@@ -117,7 +117,7 @@ fn memory_is_that_of_go() {
 #[test]
 fn counts_of_goroutines_are_refused_with_what_to_do() {
     for (name, kind) in [("goroutine.pb.gz", "goroutine"), ("threadcreate.pb.gz", "threadcreate")] {
-        let error = Evidence::look(fixture(name)).unwrap().capture(&[]).unwrap_err();
+        let error = Evidence::look(fixture(name)).unwrap().capture(&Default::default()).unwrap_err();
         assert!(matches!(error, EvidenceError::Import(ImportError::Pprof(_))), "{error:?}");
         assert!(error.to_string().contains(&format!("`{kind}` (count)")), "{error}");
         assert!(error.hint().unwrap().contains("biopsy stacks"));

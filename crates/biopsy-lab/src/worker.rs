@@ -4,10 +4,10 @@
 mod fence;
 
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use biopsy_analyze::Diagnosis;
-use biopsy_import::{Evidence, Location};
+use biopsy_import::{Evidence, FileSources, Location};
 use biopsy_redact::Redactor;
 use biopsy_report::{Mask, render_html, render_json, render_markdown};
 use biopsy_seal::{Identity, SealedFile};
@@ -36,11 +36,10 @@ pub fn run(path: &Path) -> Result<Vec<u8>, String> {
 
 /// As `biopsy analyze` does it.
 fn analyse(path: &Path, identity: Identity) -> Result<Reports, String> {
-    let roots: [PathBuf; 0] = [];
     let redactor = Redactor::new(biopsy_redact::Options::default()).map_err(|error| in_words(&error))?;
     let mut evidence = Evidence::look(Location::sealed(path, identity)).map_err(|error| in_words(&error))?;
-    let diagnosis =
-        Diagnosis::of(&mut evidence, &roots, Some(&redactor)).map_err(|error| in_words(&error))?;
+    let diagnosis = Diagnosis::of(&mut evidence, &FileSources::default(), Some(&redactor))
+        .map_err(|error| in_words(&error))?;
     let mask = |text: &str| redactor.text(text).text.into_owned();
     let from_memory = !diagnosis.dumps.is_empty() || !diagnosis.heaps.is_empty();
     let mask: Option<Mask<'_>> = from_memory.then_some(&mask);

@@ -9,7 +9,8 @@ use biopsy_stacks::unwind::FoundBy;
 
 #[test]
 fn goroutines_are_shown_with_what_they_wait_for_and_who_has_it() {
-    let analysis = analyze_image(&biopsy_runtimes::fuzz::go_image(24), vec![], &DumpFacts::default());
+    let analysis =
+        analyze_image(&biopsy_runtimes::fuzz::go_image(24), &Default::default(), &DumpFacts::default());
     let options = StacksOptions { width: Some(160), color: false, all: false, native: false, frames: 20 };
     let text = render_stacks(&analysis, options);
     for part in [
@@ -40,7 +41,8 @@ fn goroutines_are_shown_with_what_they_wait_for_and_who_has_it() {
 
 #[test]
 fn native_frames_of_a_language_are_shown_where_they_are_asked_for() {
-    let mut analysis = analyze_image(&biopsy_runtimes::fuzz::go_image(24), vec![], &DumpFacts::default());
+    let mut analysis =
+        analyze_image(&biopsy_runtimes::fuzz::go_image(24), &Default::default(), &DumpFacts::default());
     // A thread of the scheduler, which is on no goroutine.
     analysis.threads.push(DumpThread {
         tid: Tid(77),

@@ -110,6 +110,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("biopsy-watch", &["biopsy-model"]),
     ("biopsy-deliver", &["biopsy-seal"]),
+    ("biopsy-debuginfod", &["biopsy-stacks", "biopsy-deliver"]),
     (
         "biopsy-standby",
         &[
@@ -169,6 +170,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &[
             "biopsy-capture",
             "biopsy-deliver",
+            "biopsy-debuginfod",
             "biopsy-watch",
             "biopsy-standby",
             "biopsy-terminal",
@@ -211,8 +213,10 @@ pub(crate) const READ_HALF: &[&str] = &[
     "biopsy-analyze",
     "biopsy-report",
 ];
-/// ... must not reach what touches live processes, not even through a third crate.
+/// ... must not reach what touches live processes or opens sockets, not even through a third crate.
 const CAPTURE_ONLY: &[&str] = &[
+    "biopsy-deliver",
+    "biopsy-debuginfod",
     "biopsy-sys",
     "biopsy-target",
     "biopsy-dotnet-ipc",

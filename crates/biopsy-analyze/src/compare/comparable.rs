@@ -1,8 +1,6 @@
 //! What of a file can be compared.
 
-use std::path::PathBuf;
-
-use biopsy_import::{Evidence, EvidenceError};
+use biopsy_import::{Evidence, EvidenceError, FileSources};
 
 use crate::Diagnosis;
 use crate::footprint::FootprintSummary;
@@ -88,11 +86,11 @@ impl Together {
 
 impl Comparable {
     /// What each file holds: its heaps, of a dump the one that is in its memory; or if it has none what was recorded over time, or else where the
-    /// memory went. `None`: it holds nothing of that. `roots`: folders in which symbols are looked for.
+    /// memory went. `None`: it holds nothing of that. `sources`: where symbols are looked for.
     ///
     /// # Errors
     /// The first file that cannot be read.
-    pub fn all(files: &[Evidence], roots: &[PathBuf]) -> Result<Vec<Option<Self>>, EvidenceError> {
+    pub fn all(files: &[Evidence], sources: &FileSources) -> Result<Vec<Option<Self>>, EvidenceError> {
         let mut numbered = Vec::new();
         for (file, of) in files.iter().enumerate() {
             numbered.extend(of.heaps()?.into_iter().map(|number| (file, of.heap_place(number))));
@@ -105,13 +103,13 @@ impl Comparable {
                 of_file.extend(heap);
             }
         }
-        files.iter().zip(heaps).map(|(file, heaps)| Self::of(file, heaps, roots)).collect()
+        files.iter().zip(heaps).map(|(file, heaps)| Self::of(file, heaps, sources)).collect()
     }
 
     fn of(
         evidence: &Evidence,
         heaps: Vec<HeapSummary>,
-        roots: &[PathBuf],
+        sources: &FileSources,
     ) -> Result<Option<Self>, EvidenceError> {
         let (footprints, _) = evidence.footprints();
         let footprints =
@@ -121,11 +119,11 @@ impl Comparable {
         }
         if evidence.dumps() > 0 && !evidence.is_recording() {
             // That there is no heap in it is no fault of a dump.
-            let heap = evidence.any_heap(roots).ok();
+            let heap = evidence.any_heap(sources).ok();
             let heap = heap.map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts));
             return Ok(heap.map(|heap| Self::Memory { heaps: vec![heap], footprints }));
         }
-        let capture = evidence.capture(roots)?;
+        let capture = evidence.capture(sources)?;
         if capture.holds_time() {
             return Ok(Some(Self::Time(Box::new(Recorded::new(capture)))));
         }

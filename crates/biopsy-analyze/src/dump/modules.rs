@@ -110,6 +110,7 @@ fn words(module: &CodeModule, symbols: SymbolStatus, frames: u64) -> String {
     let why = match module.file {
         _ if module.kind == ModuleKind::Vdso => "from memory",
         LocalFile::Same => "same file on this machine",
+        LocalFile::Fetched => "fetched by its build id",
         LocalFile::Different => "the file on this machine is another one",
         LocalFile::Missing => "no file on this machine",
         LocalFile::Unverified => "the file on this machine is not used: the dump has no build id of it",

@@ -133,7 +133,7 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
         };
         list.push(format!(
             "what {files} would tell of names and stacks: {they} not opened, because a dump can name \
-             any file; `--symbols /` looks for them on this machine, `--symbols FOLDER` below a folder"
+             any file; `--symbols /` looks for them on this machine, `--symbols FOLDER` below a folder, and `--debuginfod` asks a server"
         ));
     }
     let unverified = names(&|module| module.file == LocalFile::Unverified);

@@ -42,7 +42,7 @@ pub fn fuzz_blocks(bytes: &[u8]) {
     // Most changes of the arena make it none; its blocks are there for all that.
     let mut blocks = memory.blocks.unwrap_or(own);
     blocks.extend(claimed);
-    let heap = read(&program, blocks, &memory.areas, Vec::new(), MOST).expect("nothing is spilled");
+    let heap = read(&program, blocks, &memory.areas, &Default::default(), MOST).expect("nothing is spilled");
     fits_together(&heap);
 }
 
@@ -87,7 +87,8 @@ mod tests {
         let memory = biopsy_allocators::with_blocks(&program, &[], MOST);
         let blocks = memory.blocks.expect("glibc is understood");
         assert!(own.iter().all(|block| blocks.contains(block)), "{own:#x?} {blocks:#x?}");
-        let heap = read(&program, blocks, &memory.areas, Vec::new(), MOST).expect("nothing is spilled");
+        let heap =
+            read(&program, blocks, &memory.areas, &Default::default(), MOST).expect("nothing is spilled");
         fits_together(&heap);
         let (types, names) = found(&heap);
         assert_eq!(heap.facts.runtime, "CPython 3.11.7");

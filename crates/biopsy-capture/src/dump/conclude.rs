@@ -103,5 +103,5 @@ fn read(recording: &DumpRecording, dumped: &Dumped) -> Result<DumpAnalysis, Open
         recording.peers.get(&dumped.pid).filter(|_| first.is_some_and(|first| first.member == dumped.member));
     let last_words = recording.words.get(&dumped.pid).map(Vec::as_slice).unwrap_or_default();
     let beside = Beside { peers, last_words };
-    Ok(analyze_opened(&opened, bytes, roots, Some(masking.redactor()), &beside))
+    Ok(analyze_opened(&opened, bytes, &roots.into(), Some(masking.redactor()), &beside))
 }

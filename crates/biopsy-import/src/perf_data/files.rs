@@ -67,7 +67,7 @@ impl Files {
         let path = Path::new(identity.path.strip_suffix(" (deleted)").unwrap_or(&identity.path));
         let inside: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
         let cached = self.in_cache(identity);
-        for path in self.options.roots.iter().map(|root| root.join(&inside)).chain(cached) {
+        for path in self.options.sources.roots.iter().map(|root| root.join(&inside)).chain(cached) {
             let Ok(file) = self.cache.open(&identity.path, std::slice::from_ref(&path)) else { continue };
             let same = match &identity.build_id {
                 Some(build_id) => file.build_id() == Some(build_id),

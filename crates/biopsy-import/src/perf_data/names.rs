@@ -27,7 +27,7 @@ pub(crate) fn add(
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
     timeline.symbols = vec![None; timeline.frames.len()];
-    if options.roots.is_empty() {
+    if options.sources.roots.is_empty() {
         if !spaces.files.missing.is_empty() {
             warnings.push(Warning {
                 code: "import.not-opened".to_owned(),
@@ -44,7 +44,9 @@ pub(crate) fn add(
         }
         return warnings;
     }
-    let mut symbolizer = Symbolizer::new(SymbolOptions::default(), spaces.files.cache.clone());
+    let elsewhere = options.sources.elsewhere.clone();
+    let symbols = SymbolOptions { elsewhere, ..SymbolOptions::default() };
+    let mut symbolizer = Symbolizer::new(symbols, spaces.files.cache.clone());
     let same_host = is_same_host(container, limits);
     let kernel = same_host && is_same_kernel(spaces, container, limits);
     let mut by_module: FxHashMap<ModuleHandle, Vec<FrameHandle>> = FxHashMap::default();
@@ -75,7 +77,7 @@ pub(crate) fn add(
                     path: module.path.clone(),
                     candidates: vec![found.path.clone()],
                     build_id: module.build_id.clone(),
-                    root: options.roots.first().cloned(),
+                    root: options.sources.roots.first().cloned(),
                     ..ModuleSource::elf(&module.path)
                 };
                 symbolizer.elf(&source, &addresses.map(Svma).collect::<Vec<_>>())

@@ -79,7 +79,7 @@ fn with_blocks(process: &FrozenProcess) -> (Footprint, Option<(Graph, HeapFacts)
         return (footprint, None);
     }
     let folders = vec![PathBuf::from(format!("/proc/{pid}/root")), PathBuf::from("/")];
-    match biopsy_blocks::read(process, blocks, &memory.areas, folders, most) {
+    match biopsy_blocks::read(process, blocks, &memory.areas, &folders.into(), most) {
         Ok(heap) => (footprint, Some((heap.graph, HeapFacts { pid, ..heap.facts }))),
         Err(error) => {
             footprint.warnings.push(format!("what the blocks are could not be told: {error}"));

@@ -35,6 +35,7 @@ pub use options::{CompiledFunction, CompiledNames, Options, ResumePoints};
 pub use variables::{ModuleVariables, variables};
 
 use crate::elf::{ElfCache, Limits};
+use crate::symbols::Wanted;
 use crate::unwind::{FoundBy, StackMemory, Surroundings, UserRegisters};
 use memory::ImageMemory;
 use modules::Code;
@@ -43,6 +44,9 @@ use names::Places;
 /// Bytes of a stack that are read at once; most stacks are smaller.
 const STACK: usize = 16 << 10;
 
+/// Times that all stacks are walked again with files that were fetched: each time they lead into other modules.
+const FETCHES: usize = 16;
+
 /// Times that the walk of one thread goes on behind a part that cannot be walked.
 const RESUMES: usize = 1_000;
 
@@ -50,18 +54,16 @@ const RESUMES: usize = 1_000;
 #[must_use]
 pub fn walk(image: &dyn Image, options: &Options<'_>) -> ImageStacks {
     let cache = Arc::new(ElfCache::without_links(Limits::default()));
-    let mut code = Code::gather(image, options, &cache);
-    let mut places = Places::default();
-    let mut problems = Vec::new();
-    let mut left = options.frames;
-    let mut threads = Vec::new();
-    let mut registers = known_code::RegistersOf::default();
-    for thread in image.threads().iter().take(options.threads) {
-        let limit = options.frames_per_thread.min(left);
-        let stack = walk_thread(image, thread, &mut code, &mut places, options, limit, &mut registers);
-        left = left.saturating_sub(stack.frames.len());
-        threads.push(stack);
+    let mut options = options.clone();
+    let mut walked = Walked::of(image, &options, &cache);
+    for _ in 0..FETCHES {
+        if !walked.fetch_programs(&mut options) {
+            break;
+        }
+        walked = Walked::of(image, &options, &cache);
     }
+    let Walked { mut code, places, threads, registers } = walked;
+    let mut problems = Vec::new();
     if image.threads().len() > threads.len() {
         problems.push(format!(
             "stacks of the first {} of {} threads only",
@@ -73,10 +75,56 @@ pub fn walk(image: &dyn Image, options: &Options<'_>) -> ImageStacks {
         problems.push(format!("code of the first {} modules only", code.modules.len()));
     }
     let abort_message = code.abort_message();
-    let (places, missing) = places.resolve(&mut code, options, cache);
+    let (places, missing) = places.resolve(&mut code, &options, cache);
     problems.extend(missing);
     let known = KnownCode::new(code.unwinder.into_modules(), registers);
     ImageStacks { threads, places, modules: code.modules, abort_message, problems, code: known }
+}
+
+/// The stacks of all threads, without names.
+struct Walked {
+    code: Code,
+    places: Places,
+    threads: Vec<ThreadStack>,
+    registers: known_code::RegistersOf,
+}
+
+impl Walked {
+    fn of(image: &dyn Image, options: &Options<'_>, cache: &ElfCache) -> Self {
+        let mut code = Code::gather(image, options, cache);
+        let mut places = Places::default();
+        let mut left = options.frames;
+        let mut threads = Vec::new();
+        let mut registers = known_code::RegistersOf::default();
+        for thread in image.threads().iter().take(options.threads) {
+            let limit = options.frames_per_thread.min(left);
+            let stack = walk_thread(image, thread, &mut code, &mut places, options, limit, &mut registers);
+            left = left.saturating_sub(stack.frames.len());
+            threads.push(stack);
+        }
+        Self { code, places, threads, registers }
+    }
+
+    /// Gets the files of modules from elsewhere whose frames were met and whose unwind information is neither in the image nor here, as in
+    /// cores of the kernel, which leave out the text of files. Whether there was one: then stacks go on where they ended.
+    fn fetch_programs(&self, options: &mut Options<'_>) -> bool {
+        let Some(elsewhere) = options.symbols.elsewhere.clone() else { return false };
+        let before = options.programs.len();
+        for number in self.places.modules() {
+            let Some((module, file)) = self.code.modules.get(number).zip(self.code.files.get(number)) else {
+                continue;
+            };
+            let lacks_file =
+                matches!(module.file, LocalFile::NotLooked | LocalFile::Missing | LocalFile::Different);
+            let lacks_rules = file.as_ref().is_none_or(|file| file.unwind_table().is_empty());
+            let Some(id) = module.build_id.as_ref().filter(|_| lacks_file && lacks_rules) else { continue };
+            // Who was asked before knows it.
+            if let Some(path) = elsewhere.get(id, Wanted::Program, &module.path) {
+                options.programs.insert(id.clone(), path);
+            }
+        }
+        options.programs.len() > before
+    }
 }
 
 fn walk_thread(

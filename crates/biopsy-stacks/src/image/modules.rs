@@ -57,6 +57,8 @@ pub enum LocalFile {
     Missing,
     /// The same build id, or the same headers.
     Same,
+    /// None at its path, but one with its build id was got from elsewhere.
+    Fetched,
     /// Another one: not used.
     Different,
     /// The image has nothing to compare it with: not used.
@@ -421,8 +423,12 @@ fn find_local(
     if foreign {
         return (LocalFile::Missing, None);
     }
+    let fetched = || {
+        let file = cache.open_by_id(path, options.programs.get(build_id?)?).ok()?;
+        (file.build_id() == build_id).then_some(file)
+    };
     if options.roots.is_empty() {
-        return (LocalFile::NotLooked, None);
+        return fetched().map_or((LocalFile::NotLooked, None), |file| (LocalFile::Fetched, Some(file)));
     }
     let candidates: Vec<PathBuf> = options.roots.iter().map(|root| below(root, Path::new(path))).collect();
     let mut worst = LocalFile::Missing;
@@ -439,7 +445,7 @@ fn find_local(
             None => worst = LocalFile::Unverified,
         }
     }
-    (worst, None)
+    fetched().map_or((worst, None), |file| (LocalFile::Fetched, Some(file)))
 }
 
 /// `path` as seen below `root`; `..` does not lead out.

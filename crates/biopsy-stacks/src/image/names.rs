@@ -1,5 +1,6 @@
 //! Names for the places in code that stacks of an image meet.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use biopsy_model::symbol::Function;
@@ -40,6 +41,11 @@ impl Places {
             });
             PlaceHandle(self.places.len() as u32 - 1)
         })
+    }
+
+    /// Numbers of the modules that they are in, each once.
+    pub(super) fn modules(&self) -> BTreeSet<usize> {
+        self.places.iter().filter_map(|place| place.module).collect()
     }
 
     /// Finds names for all of them.

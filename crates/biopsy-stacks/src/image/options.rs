@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use biopsy_model::symbol::Function;
 use biopsy_model::{Avma, Tid};
+use rustc_hash::FxHashMap;
 
-use crate::symbols;
+use crate::symbols::{self, FileSources};
 use crate::unwind::{CompiledCode, UserRegisters};
 
 /// Bounds and sources.
@@ -23,6 +24,8 @@ pub struct Options<'a> {
     pub roots: Vec<PathBuf>,
     /// Where names are looked for.
     pub symbols: symbols::Options,
+    /// Programs and libraries that are at no path of the process but have been got from elsewhere, by build id. The walk adds to them.
+    pub programs: FxHashMap<Vec<u8>, PathBuf>,
     /// Names of code that a runtime compiled, where somebody knows them.
     pub compiled: Option<&'a dyn CompiledNames>,
     /// Frames of code that a runtime compiled, where somebody knows them.
@@ -39,10 +42,21 @@ impl Default for Options<'_> {
             threads: 100_000,
             roots: Vec::new(),
             symbols: symbols::Options::default(),
+            programs: FxHashMap::default(),
             compiled: None,
             frames_of_compiled: None,
             resumes: None,
         }
+    }
+}
+
+impl Options<'_> {
+    /// With files from there.
+    #[must_use]
+    pub fn of(sources: &FileSources) -> Self {
+        let elsewhere = sources.elsewhere.clone();
+        let symbols = symbols::Options { elsewhere, ..symbols::Options::default() };
+        Self { roots: sources.roots.clone(), symbols, ..Self::default() }
     }
 }
 
@@ -55,6 +69,7 @@ impl std::fmt::Debug for Options<'_> {
             .field("threads", &self.threads)
             .field("roots", &self.roots)
             .field("symbols", &self.symbols)
+            .field("programs", &self.programs)
             .field("compiled", &self.compiled.is_some())
             .field("frames_of_compiled", &self.frames_of_compiled)
             .field("resumes", &self.resumes.is_some())

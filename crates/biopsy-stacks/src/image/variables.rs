@@ -13,7 +13,10 @@ use rustc_hash::FxHashSet;
 use super::Options;
 use super::modules::file_module;
 use crate::elf::{ElfCache, ElfFile, Limits};
-use crate::symbols::{DataSymbol, SymbolTable, data_symbols, demangle, full_or_dynamic};
+use crate::symbols::{
+    DataSymbol, DebugPlaces, FileSources, SymbolTable, data_symbols, demangle, full_or_dynamic,
+    has_all_symbols,
+};
 
 /// More modules than any process has.
 const MODULES: usize = 1 << 14;
@@ -39,10 +42,10 @@ pub struct ModuleVariables {
     functions: Option<SymbolTable>,
 }
 
-/// All modules of the image that are ELF files, by address. `roots` as in [`Options::roots`].
+/// All modules of the image that are ELF files, by address. `sources`: where their files are looked for.
 #[must_use]
-pub fn variables(image: &dyn Image, roots: Vec<PathBuf>) -> Vec<ModuleVariables> {
-    let options = Options { roots, ..Options::default() };
+pub fn variables(image: &dyn Image, sources: &FileSources) -> Vec<ModuleVariables> {
+    let options = Options::of(sources);
     let cache = ElfCache::without_links(Limits::default());
     let mut room = COPIED;
     let mut seen = FxHashSet::default();
@@ -54,7 +57,12 @@ pub fn variables(image: &dyn Image, roots: Vec<PathBuf>) -> Vec<ModuleVariables>
         let (_, file) =
             file_module(image, &options, &cache, &module.path, module.start, Some(module), &mut room);
         let Some(file) = file else { continue };
-        all.push(ModuleVariables::of(&file, &module.path, module.start, module.end));
+        // A live process is not asked to wait until symbols of debug files are read; who asks others for them has time.
+        let separate = options.symbols.elsewhere.is_some() && !has_all_symbols(&file);
+        let places = DebugPlaces::of(&options.symbols, options.roots.first().map(PathBuf::as_path));
+        let path = String::from_utf8_lossy(&module.path);
+        let separate = separate.then(|| places.find(&cache, &file, &path)).flatten();
+        all.push(ModuleVariables::of(&file, separate.as_ref(), &path, module.start, module.end));
     }
     let entry = image.process().auxiliary.iter().find(|(kind, _)| *kind == AT_ENTRY).map(|(_, value)| *value);
     for one in &mut all {
@@ -68,7 +76,9 @@ pub fn variables(image: &dyn Image, roots: Vec<PathBuf>) -> Vec<ModuleVariables>
 const AT_ENTRY: u64 = 9;
 
 impl ModuleVariables {
-    fn of(file: &Arc<ElfFile>, path: &[u8], start: u64, end: u64) -> Self {
+    /// `separate`: its debug file, where that has the symbols.
+    fn of(file: &Arc<ElfFile>, separate: Option<&Arc<ElfFile>>, path: &str, start: u64, end: u64) -> Self {
+        let named = separate.unwrap_or(file);
         let first = file.loads().next().map_or(0, |load| load.address.wrapping_sub(load.offset) & !0xfff);
         let bias = start.wrapping_sub(first);
         let range_of = |address: u64, size: u64| {
@@ -81,7 +91,7 @@ impl ModuleVariables {
             .map(|load| range_of(load.address, load.memory_size))
             .collect();
         let end = data.iter().map(|range| range.end).chain([end]).max().unwrap_or(end);
-        let (symbols, mut thread) = data_symbols(file);
+        let (symbols, mut thread) = data_symbols(named);
         let tls = file.segment(PT_TLS).next();
         let thread_bytes = tls.map_or(0, |tls| {
             tls.memory_size.checked_next_multiple_of(tls.alignment.max(1)).unwrap_or(tls.memory_size)
@@ -89,7 +99,7 @@ impl ModuleVariables {
         // Those of one object file may be listed with a place that is behind the segment.
         thread.retain(|one| one.svma < thread_bytes);
         Self {
-            path: String::from_utf8_lossy(path).into_owned(),
+            path: path.to_owned(),
             range: start..end,
             data,
             thread_bytes,
@@ -97,7 +107,7 @@ impl ModuleVariables {
             bias,
             symbols,
             thread,
-            functions: full_or_dynamic(file),
+            functions: full_or_dynamic(named),
         }
     }
 

@@ -3,6 +3,8 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::elsewhere::{FilesElsewhere, Wanted};
+use super::source::Options;
 use crate::elf::bytes::u32_at;
 use crate::elf::{ElfCache, ElfFile};
 
@@ -16,6 +18,14 @@ pub(crate) struct DebugPlaces<'a> {
     pub(crate) folders: &'a [PathBuf],
     /// `/proc/PID/root` of a target with a file system of its own; each folder is looked for there first.
     pub(crate) root: Option<&'a Path>,
+    /// Who is asked last.
+    elsewhere: Option<&'a dyn FilesElsewhere>,
+}
+
+impl<'a> DebugPlaces<'a> {
+    pub(crate) fn of(options: &'a Options, root: Option<&'a Path>) -> Self {
+        Self { folders: &options.debug_folders, root, elsewhere: options.elsewhere.as_deref() }
+    }
 }
 
 impl DebugPlaces<'_> {
@@ -25,9 +35,18 @@ impl DebugPlaces<'_> {
         below.chain(self.folders.iter().cloned())
     }
 
-    /// The debug file of `file`, which the target knows as `label`: by build id, else by `.gnu_debuglink`.
+    /// The debug file of `file`, which the target knows as `label`: by build id, else by `.gnu_debuglink`, else from elsewhere.
     pub(crate) fn find(&self, cache: &ElfCache, file: &ElfFile, label: &str) -> Option<Arc<ElfFile>> {
-        self.by_build_id(cache, file.build_id()).or_else(|| self.by_link(cache, file, label))
+        let id = file.build_id();
+        self.by_build_id(cache, id)
+            .or_else(|| self.by_link(cache, file, label))
+            .or_else(|| self.elsewhere(cache, id, label))
+    }
+
+    fn elsewhere(&self, cache: &ElfCache, id: Option<&[u8]>, label: &str) -> Option<Arc<ElfFile>> {
+        let path = self.elsewhere?.get(id?, Wanted::DebugFile, label)?;
+        let found = cache.open_by_id(label, &path).ok()?;
+        (found.build_id() == id).then_some(found)
     }
 
     fn by_build_id(&self, cache: &ElfCache, id: Option<&[u8]>) -> Option<Arc<ElfFile>> {
@@ -92,7 +111,10 @@ impl DebugPlaces<'_> {
             let found = cache.open("dwz supplement", std::slice::from_ref(path)).ok()?;
             (found.build_id() == Some(id)).then_some(found)
         });
-        direct.or_else(|| self.by_build_id(cache, Some(id)))
+        let label = "dwz supplement";
+        direct
+            .or_else(|| self.by_build_id(cache, Some(id)))
+            .or_else(|| self.elsewhere(cache, Some(id), label))
     }
 }
 

@@ -7,6 +7,7 @@ mod call_names;
 mod debug_file;
 mod demangle;
 mod dwarf;
+mod elsewhere;
 mod file;
 mod file_source;
 mod jit_dump;
@@ -31,12 +32,12 @@ use biopsy_model::{Avma, Svma};
 use rustc_hash::FxHashMap;
 
 pub use demangle::demangle;
+pub use elsewhere::{FileSources, FilesElsewhere, Wanted};
 pub use kallsyms::KallsymsError;
 pub use problem::SymbolProblem;
 pub use source::{ModuleSource, Names, Options, Resolved};
 
 use crate::elf::{ElfCache, ElfFile, FileIdentity};
-use debug_file::DebugPlaces;
 use file::{FileSymbols, Loader};
 use jit_dump::JitDump;
 use jit_files::JitFiles;
@@ -44,8 +45,9 @@ use kallsyms::Kallsyms;
 use perf_map::PerfMap;
 
 pub(crate) use call_names::CallNames;
+pub(crate) use debug_file::DebugPlaces;
 pub(crate) use table::{SymbolTable, find_data};
-pub(crate) use variables::{DataSymbol, data_symbols, full_or_dynamic};
+pub(crate) use variables::{DataSymbol, data_symbols, full_or_dynamic, has_all_symbols};
 
 pub(crate) use dwarf::fuzz as fuzz_dwarf;
 pub(crate) use perf_map::fuzz as fuzz_perf_map;
@@ -235,7 +237,7 @@ impl Symbolizer {
         let mut loader = Loader {
             cache: &self.cache,
             options: &self.options,
-            places: DebugPlaces { folders: &self.options.debug_folders, root: source.root.as_deref() },
+            places: DebugPlaces::of(&self.options, source.root.as_deref()),
             only,
             debug_budget: self.options.debug_bytes.saturating_sub(used),
             errors: &mut errors,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::symbol::{Function, SymbolSource};
 
+use super::elsewhere::FilesElsewhere;
+
 /// Where the file of a module can be read.
 #[derive(Clone, Debug)]
 pub struct ModuleSource {
@@ -87,6 +89,8 @@ pub struct Options {
     pub lines: bool,
     /// Folders of separate debug files.
     pub debug_folders: Vec<PathBuf>,
+    /// Who has those that are in none of them.
+    pub elsewhere: Option<Arc<dyn FilesElsewhere>>,
     /// Unpacked bytes of DWARF that are held in memory at most, all files together. A file that does not fit any
     /// more is symbolised by its symbol table, and a warning says so.
     pub debug_bytes: u64,
@@ -100,6 +104,7 @@ impl Default for Options {
             inlines: true,
             lines: true,
             debug_folders: vec![PathBuf::from("/usr/lib/debug")],
+            elsewhere: None,
             debug_bytes: 256 << 20,
             kallsyms: PathBuf::from("/proc/kallsyms"),
         }

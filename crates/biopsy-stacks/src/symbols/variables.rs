@@ -73,6 +73,11 @@ fn name_at(names: &[u8], at: u32) -> Option<String> {
     (end > 0).then(|| String::from_utf8_lossy(rest.get(..end).unwrap_or_default()).into_owned())
 }
 
+/// It has a table of all its symbols, not only of those that it exports.
+pub(crate) fn has_all_symbols(file: &ElfFile) -> bool {
+    file.sections().iter().any(|section| section.kind == SHT_SYMTAB && section.has_bytes())
+}
+
 /// The functions of a file: all of them, or those that it exports.
 pub(crate) fn full_or_dynamic(file: &Arc<ElfFile>) -> Option<SymbolTable> {
     [TableKind::Full, TableKind::Dynamic]

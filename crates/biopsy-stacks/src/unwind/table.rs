@@ -60,6 +60,11 @@ impl UnwindTable {
         table
     }
 
+    /// It has no rules.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kind == Kind::None || self.section.is_empty()
+    }
+
     fn eh_frame(&self) -> EhFrame<Slice<'_>> {
         let mut section = EhFrame::new(&self.section, LittleEndian);
         section.set_address_size(8);

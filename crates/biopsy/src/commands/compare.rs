@@ -6,25 +6,28 @@ use std::path::PathBuf;
 use biopsy_analyze::compare::{Comparable, NotComparable, Together, compare as hold_against};
 use biopsy_analyze::{Diagnosis, Recorded};
 use biopsy_capture::{Failure, FailureKind};
-use biopsy_import::Evidence;
+use biopsy_import::{Evidence, FileSources};
 use biopsy_report::{
     render_comparison_html, render_comparison_json, render_comparison_markdown, render_comparison_text,
     render_footprint_growth_json, render_footprint_growth_markdown, render_footprint_growth_text,
     render_heap_growth_json, render_heap_growth_markdown, render_heap_growth_text, render_html,
 };
 
-use super::input::{bad_input, look, roots};
+use super::input::{bad_input, look};
+use super::sources::Sources;
 use crate::render::{Form, for_reports, show};
 use biopsy_foreground::Code;
 use biopsy_terminal::terminal::Terminal;
 
 /// Runs `biopsy compare`.
 pub(crate) fn compare(args: &CompareArgs, terminal: Terminal) -> Result<Code, Failure> {
-    let roots = roots(&args.symbols)?;
+    let sources = Sources::of(&args.symbols)?;
     let files: Vec<&PathBuf> = std::iter::once(&args.before).chain(&args.after).collect();
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let together = Together::of(read(&files, &args.symbols, &roots)?).map_err(|why| {
+    let held = read(&files, &args.symbols, &sources.files)?;
+    sources.say();
+    let together = Together::of(held).map_err(|why| {
         let is_usage = why != NotComparable::OfTwoKinds;
         let kind = if is_usage { FailureKind::Usage } else { FailureKind::BadInput };
         Failure::from_error(kind, &why).with_hint(why.hint())
@@ -87,9 +90,9 @@ fn compare_times(
 }
 
 /// Reads what files hold.
-fn read(files: &[&PathBuf], symbols: &SymbolArgs, roots: &[PathBuf]) -> Result<Vec<Comparable>, Failure> {
+fn read(files: &[&PathBuf], symbols: &SymbolArgs, sources: &FileSources) -> Result<Vec<Comparable>, Failure> {
     let evidence: Vec<Evidence> = files.iter().map(|file| look(file, symbols)).collect::<Result<_, _>>()?;
-    let held = Comparable::all(&evidence, roots).map_err(bad_input)?;
+    let held = Comparable::all(&evidence, sources).map_err(bad_input)?;
     let known = |(held, path): (Option<Comparable>, &&PathBuf)| {
         held.ok_or_else(|| {
             let hint = "dumps of one process at several moments are for `biopsy analyze FIRST SECOND`, which says what moved";

@@ -13,7 +13,8 @@ use biopsy_import::heap::Heap;
 use biopsy_report::export::{Format, write};
 
 use super::heap::read_heap;
-use super::input::{bad_input, look, roots};
+use super::input::{bad_input, look};
+use super::sources::Sources;
 
 /// Runs `biopsy export`.
 pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
@@ -30,16 +31,17 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
 
 fn export_trace(args: &ExportArgs, to: Format) -> Result<Code, Failure> {
     let evidence = look(&args.file, &args.symbols)?;
-    let roots = roots(&args.symbols)?;
-    let capture = evidence.capture(&roots).map_err(bad_input);
+    let sources = Sources::of(&args.symbols)?;
+    let capture = evidence.capture(&sources.files).map_err(bad_input);
     // Of a heap there is a profile, too.
     if to == Format::Pprof
         && capture.as_ref().map_or(true, |capture| capture.timeline.is_none())
-        && evidence.has_heap(capture.is_ok(), &roots)
+        && evidence.has_heap(capture.is_ok(), &sources.files)
     {
         return export_heap(args, HeapFormat::Pprof);
     }
     let capture = capture?;
+    sources.say();
     let mut bytes = Vec::new();
     write(to, &capture, BufWriter::new(&mut bytes))
         .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;

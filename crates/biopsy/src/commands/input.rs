@@ -12,6 +12,8 @@ use biopsy_seal::{Identity, is_sealed_file};
 
 use biopsy_cli::SymbolArgs;
 
+use super::sources::Sources;
+
 /// Looks what a file or folder holds. A sealed one is read where it is.
 pub(crate) fn look(path: &Path, args: &SymbolArgs) -> Result<Evidence, Failure> {
     let location = match args.identity.as_ref().filter(|_| is_sealed_file(path)) {
@@ -25,17 +27,6 @@ pub(crate) fn look(path: &Path, args: &SymbolArgs) -> Result<Evidence, Failure> 
         }
     };
     Evidence::look(location).map_err(bad_input)
-}
-
-/// Folders of programs and libraries by names without links, which are not followed below them.
-pub(crate) fn roots(args: &SymbolArgs) -> Result<Vec<PathBuf>, Failure> {
-    let real = |folder: &PathBuf| {
-        std::fs::canonicalize(folder).map_err(|error| {
-            let message = format!("cannot look for files in `{}`: {error}", folder.display());
-            Failure::new(FailureKind::Usage, message)
-        })
-    };
-    args.folders.iter().map(real).collect()
 }
 
 /// It cannot be read.
@@ -66,16 +57,19 @@ impl Diagnosed {
 
 /// Reads and analyses files of one incident.
 pub(crate) fn diagnose(files: &[PathBuf], symbols: &SymbolArgs) -> Result<Diagnosed, Failure> {
-    let roots = roots(symbols)?;
+    let sources = Sources::of(symbols)?;
     let made = Making::begin();
     let mut all = Vec::with_capacity(files.len());
     for file in files {
         let redactor = || made.wait().as_ref().ok();
-        all.push(Diagnosis::of_with(&mut look(file, symbols)?, &roots, &redactor).map_err(bad_input)?);
+        all.push(
+            Diagnosis::of_with(&mut look(file, symbols)?, &sources.files, &redactor).map_err(bad_input)?,
+        );
     }
     let redactor = made.take().map_err(|error| Failure::from_error(FailureKind::Bug, &error))?;
-    let diagnosis =
+    let mut diagnosis =
         Diagnosis::of_several(all).map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
+    diagnosis.undetermined.extend(sources.missing());
     Ok(Diagnosed { diagnosis, redactor })
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod ps;
 pub(crate) mod redact;
 pub(crate) mod restore;
 mod shell;
+mod sources;
 pub(crate) mod verify_deletion;
 
 pub(crate) use analyze::analyze;
