@@ -1,7 +1,7 @@
 // Where the memory of a process went: by kind, then what its allocators hold.
 
 import type { Whole } from './data';
-import type { Allocator, Footprint } from './heap-data';
+import type { Allocator, Class, Footprint, Runtime } from './heap-data';
 import { h, section, type Child } from './dom';
 import { bytes, count, counted, seconds } from './format';
 import { table } from './table';
@@ -11,7 +11,7 @@ export function footprints(page: Whole): HTMLElement[] {
   return all.map((footprint, index) => {
     const id = index === 0 ? 'memory' : `memory-${index}`;
     const title = all.length === 1 ? 'Memory' : `Memory ${index + 1}${footprint.taken_at ? `, ${footprint.taken_at}` : ''}`;
-    return section(id, title, lead(footprint), notes(footprint), parts(footprint), (footprint.allocators ?? []).map(allocator));
+    return section(id, title, lead(footprint), notes(footprint), parts(footprint), (footprint.allocators ?? []).map(allocator), (footprint.runtimes ?? []).map(runtime));
   });
 }
 
@@ -62,7 +62,6 @@ function parts(footprint: Footprint): HTMLElement {
 
 function allocator(of: Allocator): Child {
   const system = Math.max(...of.arenas.map((arena) => arena.system), 1);
-  const largest = Math.max(...of.classes.map((row) => row.used.bytes + row.free.bytes), 1);
   const extra = [
     of.cached.count > 0 ? `threads keep ${bytes(of.cached.bytes)} in ${counted(of.cached.count, 'free block', 'free blocks')}` : '',
     of.mapped.count > 0 ? `${counted(of.mapped.count, 'block has a mapping', 'blocks have mappings')} of their own, ${bytes(of.mapped.bytes)}` : '',
@@ -82,7 +81,14 @@ function allocator(of: Allocator): Child {
       of.arenas.map((arena, number) => ({ arena, number })),
       { first: 10, sorted: 0, class: 'types' },
     ).element,
-    h('h3', null, 'Blocks by size'),
+    sizes('Blocks by size', of.classes),
+  ];
+}
+
+function sizes(title: string, classes: Class[]): Child {
+  const largest = Math.max(...classes.map((row) => row.used.bytes + row.free.bytes), 1);
+  return [
+    h('h3', null, title),
     table(
       [
         { title: 'Bytes', class: 'amounts', cell: (row) => amount(row.used.bytes + row.free.bytes, largest), sort: (row) => row.used.bytes + row.free.bytes },
@@ -90,8 +96,29 @@ function allocator(of: Allocator): Child {
         { title: 'Free', numeric: true, cell: (row) => `${count(row.free.count)}, ${bytes(row.free.bytes)}`, sort: (row) => row.free.bytes },
         { title: 'Up to', numeric: true, cell: (row) => `${count(row.up_to)} B`, sort: (row) => row.up_to },
       ],
-      of.classes,
+      classes,
       { first: 15, sorted: 0, class: 'types' },
     ).element,
+  ];
+}
+
+function runtime(of: Runtime): Child {
+  const largest = Math.max(...of.pools.map((pool) => pool.resident), 1);
+  return [
+    h('h3', null, `Memory of ${of.name}`),
+    of.whole ? null : h('p', null, 'Not whole.'),
+    table(
+      [
+        { title: 'In memory', class: 'amounts', cell: (row) => amount(row.resident, largest), sort: (row) => row.resident },
+        { title: 'In use', numeric: true, cell: (row) => bytes(row.used.bytes), sort: (row) => row.used.bytes },
+        { title: 'Objects', numeric: true, cell: (row) => (row.used.count > 0 ? count(row.used.count) : ''), sort: (row) => row.used.count },
+        { title: 'Committed', numeric: true, cell: (row) => bytes(row.committed), sort: (row) => row.committed },
+        { title: 'Addresses', numeric: true, cell: (row) => bytes(row.reserved), sort: (row) => row.reserved, class: 'optional' },
+        { title: 'Pool', class: 'text', cell: (row) => row.name, sort: (row) => row.name },
+      ],
+      of.pools,
+      { sorted: 0, class: 'types' },
+    ).element,
+    (of.classes ?? []).length > 0 ? sizes('Objects by size', of.classes ?? []) : null,
   ];
 }

@@ -70,7 +70,22 @@ export interface Allocator {
   arenas: { system: number; resident: number; used: Blocks; free: Blocks; top: number; unknown?: number }[];
   mapped: Blocks;
   cached: Blocks;
-  classes: { up_to: number; used: Blocks; free: Blocks }[];
+  classes: Class[];
+}
+
+/** Blocks or objects of similar size. */
+export interface Class {
+  up_to: number;
+  used: Blocks;
+  free: Blocks;
+}
+
+/** What a managed runtime has. */
+export interface Runtime {
+  name: string;
+  whole: boolean;
+  pools: { name: string; kind: string; reserved: number; committed: number; resident: number; used: Blocks }[];
+  classes?: Class[];
 }
 
 /** Where the memory of a process went. */
@@ -83,5 +98,6 @@ export interface Footprint {
   parts: { kind: string; text: string; resident: number; reserved: number }[];
   kernel?: { resident: number; anonymous: number; files: number; shared: number; swapped: number; page_tables: number };
   allocators?: Allocator[];
+  runtimes?: Runtime[];
   warnings?: string[];
 }

@@ -1,5 +1,7 @@
 //! Where the memory of a process went.
 
+use std::ops::Range;
+
 use crate::words::words;
 use crate::{Avma, Pid};
 
@@ -18,6 +20,8 @@ pub struct Footprint {
     pub kernel: Option<KernelSums>,
     /// The allocators of native code that were understood.
     pub allocators: Vec<AllocatorFacts>,
+    /// The managed runtimes whose memory was understood, other than .NET.
+    pub runtimes: Vec<RuntimeMemory>,
     /// What is worth knowing, and what could not be told.
     pub warnings: Vec<String>,
 }
@@ -42,8 +46,12 @@ words! {
         AllocatorFree = "allocator-free",
         /// Stacks of threads.
         Stacks = "stacks",
-        /// The heap of a managed runtime.
+        /// The heap of a managed runtime; of one that is read by pools (`RuntimeMemory`), what is in use of it.
         ManagedHeap = "managed-heap",
+        /// Memory that a managed runtime has for its heap and has no objects in.
+        ManagedFree = "managed-free",
+        /// What a managed runtime keeps for itself: what it knows of classes, tables of its collector and of its heap.
+        RuntimeData = "runtime-data",
         /// Executable memory with no file behind it: what compilers at run time wrote.
         CompiledCode = "compiled-code",
         /// Pages of mapped files that the process changed: data of programs and libraries.
@@ -87,6 +95,58 @@ pub struct AllocatorFacts {
     pub classes: Vec<SizeClass>,
     /// Nothing is known to be missing.
     pub whole: bool,
+}
+
+/// What one managed runtime has.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RuntimeMemory {
+    /// Which, with its version: `Go 1.22.5`.
+    pub name: String,
+    /// Its memory by what it is for. Nothing is in two of them.
+    pub pools: Vec<MemoryPool>,
+    /// Objects by their size, ascending, where its heap has sizes: those in use, and places for more.
+    pub classes: Vec<SizeClass>,
+    /// Nothing is known to be missing.
+    pub whole: bool,
+}
+
+/// Memory of a managed runtime that is for one thing.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MemoryPool {
+    /// As the runtime's users call it: `objects`, `metaspace`.
+    pub name: String,
+    /// What that is among all memory.
+    pub kind: MemoryKind,
+    /// Bytes of addresses.
+    pub reserved: u64,
+    /// Of these, bytes that the runtime may use without asking the system for more.
+    pub committed: u64,
+    /// Bytes in memory.
+    pub resident: u64,
+    /// What is in use, as the runtime counts it; the count is 0 where it is not known.
+    pub used: Blocks,
+}
+
+/// A piece of memory that a managed runtime has.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RuntimeArea {
+    /// Where.
+    pub range: Range<u64>,
+    /// Number of its pool.
+    pub pool: usize,
+    /// Bytes of it that are in use: they are of the pool's kind, and the rest is free.
+    pub used: u64,
+}
+
+/// What a reader of a managed runtime found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RuntimeHeap {
+    /// What it has; the pools' addresses and bytes in memory are added by whoever knows what is in memory.
+    pub memory: RuntimeMemory,
+    /// Where, by address, with nothing in two of them.
+    pub areas: Vec<RuntimeArea>,
+    /// What could not be told.
+    pub warnings: Vec<String>,
 }
 
 /// Some blocks.

@@ -98,6 +98,8 @@ mod tests {
             "allocator-free",
             "stacks",
             "managed-heap",
+            "managed-free",
+            "runtime-data",
             "compiled-code",
             "changed-files",
             "shared",

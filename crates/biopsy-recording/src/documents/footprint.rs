@@ -16,6 +16,8 @@ pub(crate) struct Footprint {
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<Kernel>,
     allocators: List<Allocator>,
+    #[serde(skip_serializing_if = "List::is_empty")]
+    runtimes: List<Runtime>,
     warnings: List<String>,
 }
 
@@ -63,6 +65,26 @@ struct Arena {
     unknown: u64,
 }
 
+#[derive(Serialize, Deserialize, Default, Debug)]
+#[serde(default)]
+struct Runtime {
+    name: String,
+    pools: List<Pool>,
+    classes: List<Class>,
+    whole: bool,
+}
+
+#[derive(Serialize, Deserialize, Default, Debug)]
+#[serde(default)]
+struct Pool {
+    name: String,
+    kind: String,
+    reserved: u64,
+    committed: u64,
+    resident: u64,
+    used: Blocks,
+}
+
 #[derive(Serialize, Deserialize, Clone, Copy, Default, Debug)]
 #[serde(default)]
 struct Blocks {
@@ -99,6 +121,34 @@ same_fields!(Blocks, footprint::Blocks, { count, bytes });
 same_fields!(Class, footprint::SizeClass, { up_to, used, free });
 same_fields!(Kernel, KernelSums, { resident, anonymous, files, shared, swapped, page_tables });
 same_fields!(Allocator, footprint::AllocatorFacts, { name, arenas, mapped, cached, classes, whole });
+
+same_fields!(Runtime, footprint::RuntimeMemory, { name, pools, classes, whole });
+
+impl From<footprint::MemoryPool> for Pool {
+    fn from(pool: footprint::MemoryPool) -> Self {
+        Self {
+            name: pool.name,
+            kind: pool.kind.as_str().to_owned(),
+            reserved: pool.reserved,
+            committed: pool.committed,
+            resident: pool.resident,
+            used: pool.used.into(),
+        }
+    }
+}
+
+impl From<Pool> for footprint::MemoryPool {
+    fn from(pool: Pool) -> Self {
+        Self {
+            name: pool.name,
+            kind: MemoryKind::from(pool.kind.as_str()),
+            reserved: pool.reserved,
+            committed: pool.committed,
+            resident: pool.resident,
+            used: pool.used.into(),
+        }
+    }
+}
 
 impl From<footprint::FootprintPart> for Part {
     fn from(part: footprint::FootprintPart) -> Self {
@@ -154,6 +204,7 @@ impl From<&footprint::Footprint> for Footprint {
             parts: footprint.parts.clone().into(),
             kernel: footprint.kernel.map(Kernel::from),
             allocators: footprint.allocators.clone().into(),
+            runtimes: footprint.runtimes.clone().into(),
             warnings: footprint.warnings.clone().into(),
         }
     }
@@ -168,6 +219,7 @@ impl From<Footprint> for footprint::Footprint {
             parts: document.parts.into(),
             kernel: document.kernel.map(KernelSums::from),
             allocators: document.allocators.into(),
+            runtimes: document.runtimes.into(),
             warnings: document.warnings.into(),
         }
     }

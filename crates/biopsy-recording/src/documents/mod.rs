@@ -35,6 +35,12 @@ impl<T> Default for List<T> {
     }
 }
 
+impl<T> List<T> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<M, T: From<M>> From<Vec<M>> for List<T> {
     fn from(elements: Vec<M>) -> Self {
         Self(elements.into_iter().map(T::from).collect())

@@ -3,7 +3,8 @@
 use biopsy_model::capture::{Capture, CaptureHeader, EndedBy, HostInfo, RedactionCount};
 use biopsy_model::dump::{CaptureMethod, Class, CoreKind, DumpFacts, DumpKind, MissingMemory, Reason};
 use biopsy_model::footprint::{
-    AllocatorFacts, ArenaFacts, Blocks, Footprint, FootprintPart, KernelSums, MemoryKind, SizeClass,
+    AllocatorFacts, ArenaFacts, Blocks, Footprint, FootprintPart, KernelSums, MemoryKind, MemoryPool,
+    RuntimeMemory, SizeClass,
 };
 use biopsy_model::heap::{Collector, GenerationFacts, HeapFacts, HeapSource, HeapType, Retries, TypeFamily};
 use biopsy_model::log::LogLevel;
@@ -476,6 +477,19 @@ pub(crate) fn footprint() -> Footprint {
             mapped: blocks(38),
             cached: blocks(39),
             classes: vec![SizeClass { up_to: 64, used: blocks(40), free: blocks(41) }],
+            whole: true,
+        }],
+        runtimes: vec![RuntimeMemory {
+            name: text("Go 1.22.5"),
+            pools: vec![MemoryPool {
+                name: text("objects"),
+                kind: MemoryKind::ManagedHeap,
+                reserved: 51,
+                committed: 52,
+                resident: 53,
+                used: blocks(54),
+            }],
+            classes: vec![SizeClass { up_to: 48, used: blocks(55), free: blocks(56) }],
             whole: true,
         }],
         warnings: vec![text("a \u{1b} note")],

@@ -4,21 +4,23 @@ use biopsy_analyze::FootprintSummary;
 use biopsy_model::footprint::{self, MemoryKind};
 use biopsy_model::order::Order as _;
 
-use crate::schema::footprint::{Allocator, Arena, Blocks, Class, Footprint, Kernel, Part};
+use crate::schema::footprint::{Allocator, Arena, Blocks, Class, Footprint, Kernel, Part, Pool, Runtime};
 use crate::when;
 
 /// A footprint with the first `classes` of sizes by bytes, ascending; 0: all.
 pub(crate) fn footprint(summary: &FootprintSummary, classes: usize) -> Footprint {
     let facts = &summary.facts;
+    let has_goroutines = facts.runtimes.iter().any(|one| one.name.starts_with("Go "));
     Footprint {
         name: summary.name.clone(),
         pid: facts.pid.0,
         taken_at: when::utc(facts.taken_at_unix_seconds),
         pause_ms: facts.pause_ms,
         resident: facts.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add),
-        parts: facts.parts.iter().map(part).collect(),
+        parts: facts.parts.iter().map(|one| part(one, has_goroutines)).collect(),
         kernel: facts.kernel.as_ref().map(kernel),
         allocators: facts.allocators.iter().map(|one| allocator(one, classes)).collect(),
+        runtimes: facts.runtimes.iter().map(|one| runtime(one, classes)).collect(),
         warnings: facts.warnings.clone(),
     }
 }
@@ -30,6 +32,8 @@ fn words(kind: &MemoryKind) -> &str {
         MemoryKind::AllocatorFree => "free, kept by the allocator",
         MemoryKind::Stacks => "stacks of threads",
         MemoryKind::ManagedHeap => "managed heap",
+        MemoryKind::ManagedFree => "free, kept by a managed runtime",
+        MemoryKind::RuntimeData => "what a managed runtime keeps for itself",
         MemoryKind::CompiledCode => "code compiled at run time",
         MemoryKind::ChangedFiles => "data of programs and libraries",
         MemoryKind::Shared => "shared memory",
@@ -39,8 +43,12 @@ fn words(kind: &MemoryKind) -> &str {
     }
 }
 
-fn part(part: &footprint::FootprintPart) -> Part {
-    let (kind, text) = (part.kind.as_str().to_owned(), words(&part.kind).to_owned());
+fn part(part: &footprint::FootprintPart, has_goroutines: bool) -> Part {
+    let text = match &part.kind {
+        MemoryKind::Stacks if has_goroutines => "stacks of threads and goroutines",
+        kind => words(kind),
+    };
+    let (kind, text) = (part.kind.as_str().to_owned(), text.to_owned());
     Part { kind, text, resident: part.resident, reserved: part.reserved }
 }
 
@@ -62,6 +70,23 @@ fn allocator(facts: &footprint::AllocatorFacts, classes: usize) -> Allocator {
         arenas: facts.arenas.iter().map(arena).collect(),
         mapped: blocks(facts.mapped),
         cached: blocks(facts.cached),
+        classes: largest(&facts.classes, classes),
+    }
+}
+
+fn runtime(facts: &footprint::RuntimeMemory, classes: usize) -> Runtime {
+    let pool = |pool: &footprint::MemoryPool| Pool {
+        name: pool.name.clone(),
+        kind: pool.kind.as_str().to_owned(),
+        reserved: pool.reserved,
+        committed: pool.committed,
+        resident: pool.resident,
+        used: blocks(pool.used),
+    };
+    Runtime {
+        name: facts.name.clone(),
+        whole: facts.whole,
+        pools: facts.pools.iter().map(pool).collect(),
         classes: largest(&facts.classes, classes),
     }
 }

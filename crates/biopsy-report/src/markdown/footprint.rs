@@ -6,8 +6,8 @@ use biopsy_analyze::FootprintSummary;
 
 use super::escape::plain;
 use crate::assemble;
-use crate::schema::footprint::Allocator;
-use crate::units::{bytes, counted, to_f64};
+use crate::schema::footprint::{Allocator, Runtime};
+use crate::units::{bytes, count, counted, to_f64};
 use crate::words::name_and_pid;
 
 /// Arenas that are listed.
@@ -46,6 +46,23 @@ pub(super) fn footprint(text: &mut String, summary: &FootprintSummary, level: &s
     }
     for allocator in &footprint.allocators {
         arenas(text, allocator);
+    }
+    for runtime in &footprint.runtimes {
+        pools(text, runtime);
+    }
+}
+
+fn pools(text: &mut String, runtime: &Runtime) {
+    let _ = writeln!(
+        text,
+        "\n{}{}:\n\n| pool | in use | objects | committed | in memory |\n| --- | ---: | ---: | ---: | ---: |",
+        plain(&runtime.name),
+        if runtime.whole { "" } else { ", not whole" }
+    );
+    for pool in &runtime.pools {
+        let [used, committed, resident] = [pool.used.bytes, pool.committed, pool.resident].map(size);
+        let objects = if pool.used.count > 0 { count(pool.used.count) } else { String::new() };
+        let _ = writeln!(text, "| {} | {used} | {objects} | {committed} | {resident} |", plain(&pool.name));
     }
 }
 

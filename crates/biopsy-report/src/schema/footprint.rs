@@ -25,6 +25,9 @@ pub struct Footprint {
     /// Allocators of native code that were understood.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allocators: Vec<Allocator>,
+    /// Managed runtimes whose memory is known by pools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Runtime>,
     /// What is worth knowing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -34,7 +37,7 @@ pub struct Footprint {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Part {
-    /// `allocated`, `allocator-free`, `stacks`, `managed-heap`, `compiled-code`, `changed-files`, `shared`, `unaccounted`.
+    /// `allocated`, `allocator-free`, `stacks`, `managed-heap`, `managed-free`, `runtime-data`, `compiled-code`, `changed-files`, `shared`, `unaccounted`.
     pub kind: String,
     /// The same for people.
     pub text: String,
@@ -97,6 +100,39 @@ pub struct Arena {
     /// Bytes in which no blocks could be told apart.
     #[serde(skip_serializing_if = "is_zero")]
     pub unknown: u64,
+}
+
+/// What a managed runtime has.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Runtime {
+    /// `Go 1.22.5`.
+    pub name: String,
+    /// Nothing is known to be missing.
+    pub whole: bool,
+    /// Its memory by what it is for.
+    pub pools: Vec<Pool>,
+    /// Objects by size, ascending, where its heap has sizes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<Class>,
+}
+
+/// Memory of a runtime that is for one thing.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pool {
+    /// As users of the runtime call it.
+    pub name: String,
+    /// The kind of memory that what is in use of it counts to.
+    pub kind: String,
+    /// Bytes of addresses.
+    pub reserved: u64,
+    /// Of these, bytes that the runtime may use without asking the system for more.
+    pub committed: u64,
+    /// Bytes in memory.
+    pub resident: u64,
+    /// What is in use, as the runtime counts it; a count of 0 is none that is known.
+    pub used: Blocks,
 }
 
 /// Some blocks.

@@ -5,7 +5,7 @@ use biopsy_model::order::Order as _;
 
 use super::page::{Page, TextOptions, clean};
 use crate::assemble;
-use crate::schema::footprint::{Allocator, Arena, Footprint};
+use crate::schema::footprint::{Allocator, Arena, Class, Footprint, Pool, Runtime};
 use crate::units::{bytes, count, counted, seconds, to_f64};
 use crate::words::name_and_pid;
 
@@ -47,6 +47,10 @@ pub(super) fn footprint(page: &mut Page, summary: &FootprintSummary, options: Te
     for allocator in &footprint.allocators {
         page.text.push('\n');
         blocks(page, allocator);
+    }
+    for runtime in &footprint.runtimes {
+        page.text.push('\n');
+        pools(page, runtime);
     }
 }
 
@@ -91,17 +95,46 @@ fn blocks(page: &mut Page, allocator: &Allocator) {
         let body = format!("{} in {} {words}", size(blocks.bytes), counted(blocks.count, "block", "blocks"));
         page.line("", "", &body);
     }
-    let mut classes: Vec<_> = allocator.classes.iter().filter(|class| class.used.bytes > 0).collect();
+    largest(page, &allocator.classes, ["block", "blocks"]);
+}
+
+/// The sizes that have the most.
+fn largest(page: &mut Page, classes: &[Class], words: [&str; 2]) {
+    let mut classes: Vec<_> = classes.iter().filter(|class| class.used.bytes > 0).collect();
     classes.order_by_key(|class| std::cmp::Reverse(class.used.bytes));
     for class in classes.iter().take(CLASSES) {
         let body = format!(
             "{} in use in {} of up to {} bytes",
             size(class.used.bytes),
-            counted(class.used.count, "block", "blocks"),
+            counted(class.used.count, words[0], words[1]),
             count(class.up_to)
         );
         page.line("", "", &body);
     }
+}
+
+/// A line for each pool, the first behind the name.
+fn pools(page: &mut Page, runtime: &Runtime) {
+    let mut name = clean(&runtime.name);
+    for pool in &runtime.pools {
+        page.line(&name, "1", &clean(&pool_in_words(pool)));
+        name.clear();
+    }
+    if !runtime.whole {
+        page.line(&name, "1", "not whole");
+    }
+    largest(page, &runtime.classes, ["object", "objects"]);
+}
+
+/// `objects: 12 MiB in use in 3,000, of 16 MiB`.
+fn pool_in_words(pool: &Pool) -> String {
+    let objects = if pool.used.count > 0 { format!(" in {}", count(pool.used.count)) } else { String::new() };
+    let used = if pool.used.bytes > 0 {
+        format!("{} in use{objects}, of ", size(pool.used.bytes))
+    } else {
+        String::new()
+    };
+    format!("{}: {used}{}, {} in memory", pool.name, size(pool.committed), size(pool.resident))
 }
 
 #[cfg(test)]
@@ -227,6 +260,45 @@ mod tests {
                 "            50 B in use in 1 block of up to 80 bytes",
                 "            40 B in use in 1 block of up to 64 bytes",
                 "            30 B in use in 1 block of up to 48 bytes",
+            ]
+        );
+    }
+
+    #[test]
+    fn each_pool_of_a_runtime_has_a_line() {
+        let pool = |name: &str, used, committed, resident| footprint::MemoryPool {
+            name: name.to_owned(),
+            kind: MemoryKind::ManagedHeap,
+            reserved: committed,
+            committed,
+            resident,
+            used,
+        };
+        let blocks = |count, bytes| footprint::Blocks { count, bytes };
+        let runtime = footprint::RuntimeMemory {
+            name: "Go 1.22.5".to_owned(),
+            pools: vec![
+                pool("objects", blocks(3_000, 2 << 20), 4 << 20, 3 << 20),
+                pool("stacks\u{1b}", blocks(0, 1 << 20), 1 << 20, 1 << 20),
+                pool("free pages", blocks(0, 0), 8 << 20, 0),
+            ],
+            classes: vec![footprint::SizeClass { up_to: 48, used: blocks(7, 336), free: blocks(1, 48) }],
+            whole: false,
+        };
+        let parts = vec![part(MemoryKind::Stacks, 1 << 20)];
+        let facts =
+            footprint::Footprint { parts, runtimes: vec![runtime], ..footprint::Footprint::default() };
+        let text = shown(facts, Some(160));
+        assert!(text.contains("stacks of threads and goroutines\n"), "{text}");
+        let lines: Vec<&str> = text.lines().skip(4).collect();
+        assert_eq!(
+            lines,
+            [
+                "Go 1.22.5   objects: 2 MiB in use in 3,000, of 4 MiB, 3 MiB in memory",
+                "            stacks\\u{1b}: 1 MiB in use, of 1 MiB, 1 MiB in memory",
+                "            free pages: 8 MiB, 0 B in memory",
+                "            not whole",
+                "            336 B in use in 7 objects of up to 48 bytes",
             ]
         );
     }

@@ -17,7 +17,8 @@ use biopsy_analyze::{
     Value, Whose,
 };
 use biopsy_model::footprint::{
-    AllocatorFacts, ArenaFacts, Blocks, Footprint, FootprintPart, KernelSums, MemoryKind, SizeClass,
+    AllocatorFacts, ArenaFacts, Blocks, Footprint, FootprintPart, KernelSums, MemoryKind, MemoryPool,
+    RuntimeMemory, SizeClass,
 };
 use biopsy_model::heap::{GenerationFacts, HeapFacts};
 use biopsy_model::module::ModuleKind;
@@ -414,6 +415,19 @@ pub fn footprint(name: Names<'_>) -> FootprintSummary {
                 mapped: blocks(3, 30 << 20),
                 cached: blocks(40, 9_000),
                 classes: vec![SizeClass { up_to: 32, used: blocks(900, 28_000), free: blocks(1, 32) }],
+                whole: false,
+            }],
+            runtimes: vec![RuntimeMemory {
+                name: name("Go 1.22.5"),
+                pools: vec![MemoryPool {
+                    name: name("objects"),
+                    kind: MemoryKind::ManagedHeap,
+                    reserved: 64 << 20,
+                    committed: 32 << 20,
+                    resident: 30 << 20,
+                    used: blocks(1_000, 20 << 20),
+                }],
+                classes: vec![SizeClass { up_to: 48, used: blocks(900, 43_200), free: blocks(1, 48) }],
                 whole: false,
             }],
             warnings: vec![format!("{} was not read", name("an arena"))],
