@@ -8,6 +8,8 @@
 //!                   └─► node    JavaScript ─────────┴─► RuntimeStrands: strands, their frames and waits, warnings
 //! ```
 //!
+//! What the memory of a runtime is for is another question ([`read_heaps`]): of Go and Java, by pools and, of Go, by the size of objects.
+//!
 //! A *strand* is what a runtime calls a goroutine, a thread, a task or a coroutine: a stack of functions of the language, on a
 //! thread of the system or on none. What a strand waits for, and who has it, is said with the confidence that it is known with
 //! ([`Confidence`]).
@@ -18,10 +20,12 @@
 
 #![forbid(unsafe_code)]
 
+mod areas;
 mod find;
 mod frame;
 pub mod fuzz;
 pub mod go;
+mod heap;
 pub mod jvm;
 mod kind;
 mod limits;
@@ -37,6 +41,7 @@ mod wait;
 pub use biopsy_model::Confidence;
 pub use find::Module;
 pub use frame::StrandFrame;
+pub use heap::read_heaps;
 pub use kind::{RuntimeKind, StrandKind};
 pub use limits::Limits;
 pub use memory::{Memory, MissingFiles};

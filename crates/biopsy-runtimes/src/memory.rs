@@ -229,6 +229,18 @@ impl<'i> Memory<'i> {
         mapping::find(self.image.mappings(), address).is_some()
     }
 
+    /// Bytes of a range that the process may write.
+    #[must_use]
+    pub fn writable(&self, range: &Range<u64>) -> u64 {
+        let mappings = self.image.mappings();
+        let first = mappings.partition_point(|one| one.end <= range.start);
+        let within = mappings.iter().skip(first).take_while(|one| one.start < range.end);
+        within
+            .filter(|one| one.protection.write)
+            .map(|one| one.end.min(range.end).saturating_sub(one.start.max(range.start)))
+            .fold(0, u64::saturating_add)
+    }
+
     fn page(&self, start: u64) -> Option<Page> {
         if let Some(known) = self.pages.borrow().get(&start) {
             return known.clone();

@@ -49,6 +49,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("pprof", biopsy_import::pprof::fuzz),
     ("preload", biopsy_preload::fuzz_preload),
     ("redact", biopsy_redact::fuzz_redact),
+    ("runtime_heaps", biopsy_runtimes::fuzz::fuzz_heaps),
     ("sealed", biopsy_seal::fuzz_sealed),
     ("settings", biopsy_watch::fuzz::fuzz_settings),
     ("strands", biopsy_runtimes::fuzz::fuzz_strands),

@@ -3,6 +3,7 @@
 use biopsy_image::GeneralRegisters;
 
 use super::MadeImage;
+use super::java_heap::{self, JavaHeapPlaces};
 use super::made_module::{Data, STACK, image};
 
 /// Types, the types above them, and their fields; a field is at 8 times its index, and the type as large as all. Names that
@@ -87,6 +88,8 @@ pub struct JavaPlaces {
     pub third_frame: u64,
     /// Where the thread left Java: stack pointer, frame pointer, address. All zero while it runs Java.
     pub anchor: u64,
+    /// Places of the heap.
+    pub heap: JavaHeapPlaces,
 }
 
 /// A process with so many frames on its stack, and where things are in it.
@@ -134,7 +137,7 @@ pub fn java_image(frames: u64) -> (MadeImage, JavaPlaces) {
 
 fn fields(data: &mut Data, variables: &[(&str, &str, u64)]) -> u64 {
     let mut rows = Vec::new();
-    for (owner, _, fields) in TYPES {
+    for (owner, _, fields) in TYPES.iter().chain(java_heap::TYPES) {
         for (index, field) in fields.iter().enumerate().filter(|(_, field)| **field != "-") {
             rows.push([data.text(owner.as_bytes()), data.text(field.as_bytes()), 0, 8 * index as u64, 0]);
         }
@@ -148,7 +151,7 @@ fn fields(data: &mut Data, variables: &[(&str, &str, u64)]) -> u64 {
 
 fn types(data: &mut Data) -> u64 {
     let mut rows = Vec::new();
-    for (name, parent, fields) in TYPES {
+    for (name, parent, fields) in TYPES.iter().chain(java_heap::TYPES) {
         let parent = parent.map_or(0, |parent| data.text(parent.as_bytes()));
         rows.push([data.text(name.as_bytes()), parent, 8 * fields.len() as u64]);
     }
@@ -192,12 +195,16 @@ fn objects(data: &mut Data, places: &mut JavaPlaces, top: u64) -> Vec<(&'static 
     let version = data.words(&[version]);
     let on = data.words(&[0]);
     let (oops, classes) = (data.text(b"UseCompressedOops"), data.text(b"UseCompressedClassPointers"));
-    let flags = data.words(&[oops, on, classes, on]);
-    let (flags, count) = (data.words(&[flags]), data.words(&[2]));
+    let mut flags = vec![oops, on, classes, on];
+    let (mut variables, heap) = java_heap::heap(data, &mut flags);
+    places.heap = heap;
+    let count = data.words(&[flags.len() as u64 / 2]);
+    let flags = data.words(&flags);
+    let flags = data.words(&[flags]);
     let queue = data.words(&[INTERPRETER, 0x1000]);
     let interpreter = data.words(&[queue]);
     let stub = data.words(&[0x5200_0000]);
-    vec![
+    variables.extend([
         ("ThreadsSMRSupport", "_java_thread_list", list),
         ("Abstract_VM_Version", "_s_vm_release", version),
         ("JVMFlag", "flags", flags),
@@ -206,7 +213,8 @@ fn objects(data: &mut Data, places: &mut JavaPlaces, top: u64) -> Vec<(&'static 
         ("AbstractInterpreter", "_code", interpreter),
         ("StubRoutines", "_call_stub_return_address", stub),
         ("", "", method),
-    ]
+    ]);
+    variables
 }
 
 /// A code cache with one compiled method of a frame of 32 bytes, whose memory is in the data; gives the variable.

@@ -55,6 +55,20 @@ impl MadeImage {
         self.threads.push(Thread { tid: Tid(tid), registers: Some(registers), ..Thread::default() });
     }
 
+    /// Maps more that may be written, behind all that is mapped.
+    pub(super) fn map(&mut self, start: u64, size: usize) {
+        assert!(self.mappings.last().is_none_or(|last| last.end <= start), "mappings are by address");
+        self.mappings.push(Mapping {
+            start,
+            end: start + size as u64,
+            protection: Protection { read: true, write: true, execute: false },
+            shared: false,
+            backing: Backing::Anonymous { label: String::new() },
+            not_frozen: false,
+        });
+        self.contents.push(vec![0; size]);
+    }
+
     /// Puts bytes; what is outside of all mappings is a mistake of the test.
     ///
     /// # Panics

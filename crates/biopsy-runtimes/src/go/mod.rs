@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! version ─► layout ─► module_data ─► functions (names, lines, sizes of frames)
+//!                          ├─► variables ─► heap
 //!                          └─► variables ─► goroutine::find_all, reasons
 //!                                              └─► goroutine ─► stack ─► waits ─► holders, helpers (forward)
 //! ```
@@ -9,6 +10,7 @@
 mod forward;
 mod functions;
 mod goroutine;
+pub(crate) mod heap;
 mod helpers;
 mod holders;
 mod layout;
@@ -24,6 +26,7 @@ mod waits;
 
 use std::ops::Range;
 
+use biopsy_model::footprint::RuntimeHeap;
 use functions::Functions;
 use goroutine::{Goroutine, Place, Status};
 pub(crate) use layout::Layout;
@@ -67,6 +70,28 @@ pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option
         found.warn(missing);
     }
     Some(found)
+}
+
+/// What the memory of the Go runtime in this module is for; `None` when there is none.
+#[must_use]
+pub fn read_heap(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeHeap> {
+    let is_program = memory.image().process().executable.as_deref() == Some(&*module.module.path);
+    if !module.has_note(memory, NOTE_OWNER) && !is_program {
+        return None;
+    }
+    let version = version::find(memory, module, limits)?;
+    let found =
+        Layout::of(version.minor).ok_or_else(|| "its version is not known".to_owned()).and_then(|layout| {
+            let data = module_data::find(memory, module, &layout, limits)
+                .ok_or("the runtime's table of functions is not in the image")?;
+            heap::read(memory, version.minor, &data.variables, limits)
+        });
+    let mut heap = found.unwrap_or_else(|why| RuntimeHeap {
+        warnings: vec![format!("Go heap of Go {}: not read, because {why}", version.text)],
+        ..RuntimeHeap::default()
+    });
+    heap.memory.name = format!("Go {}", version.text);
+    Some(heap)
 }
 
 struct Reader<'m, 'i> {

@@ -4,6 +4,7 @@
 //! libjvm.so: gHotSpotVM* ─► tables ─► layout ─► vm ─┬─► threads ─────────────┐
 //!                                                   ├─► code, methods ─► frames ─► strands
 //!                                                   └─► objects ─► monitors, pools ─► waits ┘
+//!                              └─► heap: what its memory is for
 //! ```
 //!
 //! Versions 17, 21 and 25 are read; of any other it is said that its layout is not known. Nothing is sent to the process and it
@@ -13,6 +14,7 @@
 mod code;
 mod compressed;
 mod frames;
+mod heap;
 mod layout;
 mod method;
 mod methods;
@@ -37,6 +39,7 @@ use crate::{
 };
 use code::CodeCache;
 use frames::{Registers, Walk, Walker};
+pub use heap::read_heap;
 use pools::Pools;
 pub use sampled::{FoundJava, JavaRule, SampledJava, find};
 use threads::{JavaThread, status};

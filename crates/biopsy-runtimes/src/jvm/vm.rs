@@ -88,13 +88,17 @@ fn major_of(version: &str) -> Option<u32> {
     version.get(..end)?.parse().ok()
 }
 
-impl<'m> Vm<'m> {
-    /// The virtual machine in this module; `None` where there is none, an error where it is not understood.
-    pub(super) fn open(
-        memory: &'m Memory<'m>,
-        module: &Module<'_>,
-        limits: &'m Limits,
-    ) -> Option<Result<(Self, String), Refused>> {
+/// A virtual machine whose version is understood, before anything is asked of it.
+pub(super) struct Opened<'m> {
+    pub(super) tables: Tables,
+    pub(super) version: String,
+    pub(super) major: u32,
+    pub(super) flags: Flags<'m>,
+}
+
+impl<'m> Opened<'m> {
+    /// That in this module; `None` where there is none, an error where it is not understood.
+    pub(super) fn read(memory: &'m Memory<'m>, module: &Module<'_>) -> Option<Result<Self, Refused>> {
         if module.file_name() != b"libjvm.so" {
             return None;
         }
@@ -126,11 +130,29 @@ impl<'m> Vm<'m> {
                 format!("the layout of version {major} is not known (17, 21 and 25 are)"),
             );
         }
+        let flags = Flags::read(memory, &tables);
+        Some(Ok(Self { tables, version, major, flags }))
+    }
+}
+
+impl<'m> Vm<'m> {
+    /// The virtual machine in this module; `None` where there is none, an error where it is not understood.
+    pub(super) fn open(
+        memory: &'m Memory<'m>,
+        module: &Module<'_>,
+        limits: &'m Limits,
+    ) -> Option<Result<(Self, String), Refused>> {
+        let refused = |version: Option<&str>, why: String| {
+            Some(Err(Refused { version: version.map(str::to_owned), why }))
+        };
+        let Opened { tables, version, major, flags } = match Opened::read(memory, module)? {
+            Ok(opened) => opened,
+            Err(why) => return Some(Err(why)),
+        };
         let layout = match Layout::of(&tables) {
             Ok(layout) => layout,
             Err(missing) => return refused(Some(&version), format!("its tables do not have {missing}")),
         };
-        let flags = Flags::read(memory, &tables);
         let Some(references) = references(memory, &tables, &flags) else {
             return refused(Some(&version), String::from("how it stores references is not understood"));
         };
@@ -176,7 +198,7 @@ impl<'m> Vm<'m> {
 }
 
 /// Switches of the virtual machine, by name: addresses of their values.
-struct Flags<'m> {
+pub(super) struct Flags<'m> {
     memory: &'m Memory<'m>,
     addresses: FxHashMap<String, u64>,
 }
@@ -203,7 +225,7 @@ impl<'m> Flags<'m> {
         Self { memory, addresses }
     }
 
-    fn is_on(&self, name: &str) -> Option<bool> {
+    pub(super) fn is_on(&self, name: &str) -> Option<bool> {
         self.memory.u8(*self.addresses.get(name)?).map(|value| value != 0)
     }
 }
