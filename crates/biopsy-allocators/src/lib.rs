@@ -19,5 +19,5 @@ mod read;
 mod readers;
 mod window;
 
-pub use footprint::{NativeMemory, footprint, with_blocks};
+pub use footprint::{Managed, NativeMemory, footprint, with_blocks, with_runtimes};
 pub use kept::UsedBlock;

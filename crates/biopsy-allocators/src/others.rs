@@ -1,7 +1,7 @@
 //! Who else hands out memory in a process, and is not read.
 
 use biopsy_image::Image;
-use biopsy_model::footprint::AllocatorFacts;
+use biopsy_model::footprint::{AllocatorFacts, RuntimeMemory};
 
 /// How the name of a file goes on behind its beginning.
 #[derive(Clone, Copy)]
@@ -12,13 +12,16 @@ enum Rest {
     Version,
 }
 
+/// It has memory beside that of malloc.
+const JAVA: &str = "the Java virtual machine";
+
 /// The beginnings of files' names, and who it is.
 const OTHERS: [(&[u8], Rest, &str); 10] = [
     (b"libjemalloc", Rest::Any, "jemalloc"),
     (b"libmimalloc", Rest::Any, "mimalloc"),
     (b"libtcmalloc", Rest::Any, "tcmalloc"),
     (b"ld-musl", Rest::Any, "musl"),
-    (b"libjvm.so", Rest::Any, "the Java virtual machine"),
+    (b"libjvm.so", Rest::Any, JAVA),
     (b"libpython", Rest::Any, "Python"),
     (b"python", Rest::Version, "Python"),
     (b"nodejs", Rest::Version, "Node"),
@@ -36,7 +39,7 @@ fn is_of(file: &[u8], beginning: &[u8], rest: Rest) -> bool {
 }
 
 /// A sentence for each that is loaded and not among those that were `read`.
-pub(crate) fn notes(image: &dyn Image, read: &[AllocatorFacts]) -> Vec<String> {
+pub(crate) fn notes(image: &dyn Image, read: &[AllocatorFacts], runtimes: &[RuntimeMemory]) -> Vec<String> {
     let mut names: Vec<&str> = Vec::new();
     for path in image.mappings().iter().filter_map(|mapping| mapping.path()) {
         let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -47,7 +50,8 @@ pub(crate) fn notes(image: &dyn Image, read: &[AllocatorFacts]) -> Vec<String> {
     let note = |name| {
         format!("memory that {name} hands out is not told apart: it is among what is not accounted for")
     };
-    let is_read = |name: &&str| read.iter().any(|facts| facts.name == *name);
+    let has_java = runtimes.iter().any(|runtime| runtime.name.starts_with("Java"));
+    let is_read = |name: &&str| read.iter().any(|facts| facts.name == *name) || has_java && *name == JAVA;
     names.into_iter().filter(|name| !is_read(name)).map(note).collect()
 }
 

@@ -64,6 +64,16 @@ impl<'i> Parts<'i> {
         within.map(|part| overlap(std::slice::from_ref(range), &part.runs)).fold(0, u64::saturating_add)
     }
 
+    /// Bytes of this range that are addresses of the process.
+    pub(crate) fn reserved(&self, range: &Range<u64>) -> u64 {
+        let from = self.parts.partition_point(|part| part.mapping.end <= range.start);
+        let within = self.parts.iter().skip(from).take_while(|part| part.mapping.start < range.end);
+        let common = |part: &Part<'_>| {
+            part.mapping.end.min(range.end).saturating_sub(part.mapping.start.max(range.start))
+        };
+        within.map(common).fold(0, u64::saturating_add)
+    }
+
     /// Anonymous memory that may hold blocks of an allocator: no stacks, no code, not managed, and not in `known`, which is by address. Memory
     /// side by side may be one mapping, so that what is left of one is pieces.
     pub(crate) fn unexplained(&self, known: &[Range<u64>]) -> Vec<Piece> {

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use biopsy_allocators::{footprint, with_blocks};
+use biopsy_allocators::{Managed, footprint, with_blocks, with_runtimes};
 use biopsy_image::Backing;
-use biopsy_model::footprint::{Footprint, MemoryKind};
+use biopsy_model::footprint::{Footprint, MemoryKind, MemoryPool, RuntimeArea, RuntimeHeap, RuntimeMemory};
 use proptest::prelude::*;
 
 use crate::made::{Block, HEAD_OF_TODAY, Made};
@@ -120,6 +120,57 @@ fn managed_memory_is_counted_once_whatever_the_runtime_says() {
     }
 }
 
+/// A runtime with pools of these kinds.
+fn runtime(name: &str, kinds: &[MemoryKind], areas: Vec<(Range<u64>, usize, u64)>) -> RuntimeHeap {
+    let pool = |kind: &MemoryKind| MemoryPool { kind: kind.clone(), ..MemoryPool::default() };
+    let area = |(range, pool, used)| RuntimeArea { range, pool, used };
+    let pools = kinds.iter().map(pool).collect();
+    RuntimeHeap {
+        memory: RuntimeMemory { name: name.to_owned(), pools, ..RuntimeMemory::default() },
+        areas: areas.into_iter().map(area).collect(),
+        warnings: Vec::new(),
+    }
+}
+
+/// What is in use of a pool is of its kind, what is not is free, and what a pool has in memory is said of it.
+#[test]
+fn memory_of_a_runtime_is_told_by_pool_and_given_to_nobody_else() {
+    const START: u64 = 1 << 20;
+    let mut made = Made::default();
+    made.map(START, 0x8000, None);
+    let kinds = [MemoryKind::ManagedHeap, MemoryKind::RuntimeData];
+    let go = runtime(
+        "Go 1.22.5",
+        &kinds,
+        vec![
+            (START..START + 0x2000, 0, 0x800),
+            (START + 0x2000..START + 0x3000, 1, 0x1000),
+            // Half of it is mapped.
+            (START + 0x7000..START + 0x9000, 0, 0x2000),
+        ],
+    );
+    // The first keeps what both say to have; a pool that is not there has nothing.
+    let java = runtime("Java 17", &kinds, vec![(START..START + 0x4000, 1, 0x4000), (0..START, 9, 1)]);
+    let runtimes = vec![go, java, runtime("not read", &[], vec![])];
+    let found = with_runtimes(&made, Managed { heaps: &[], runtimes }, 0).footprint;
+    adds_up("two runtimes", &found, &made);
+    for (kind, bytes) in [
+        (MemoryKind::ManagedHeap, 0x1800),
+        (MemoryKind::ManagedFree, 0x1800),
+        (MemoryKind::RuntimeData, 0x2000),
+        (MemoryKind::Unaccounted, 0x3000),
+    ] {
+        assert_eq!(found.resident(&kind), bytes, "{kind:?}: {found:#x?}");
+    }
+    let pools: Vec<(&str, u64, u64)> = found
+        .runtimes
+        .iter()
+        .flat_map(|one| one.pools.iter().map(|pool| (one.name.as_str(), pool.resident, pool.reserved)))
+        .collect();
+    let expected = [("Go 1.22.5", 0x3000, 0x3000), ("Go 1.22.5", 0x1000, 0x1000), ("Java 17", 0, 0)];
+    assert_eq!(pools, [&expected[..], &[("Java 17", 0x1000, 0x1000)]].concat());
+}
+
 /// Both say to have it: it is the arena's, of which each block is known, and that is said.
 #[test]
 fn managed_memory_in_an_arena_is_not_counted_twice() {
@@ -172,6 +223,26 @@ fn a_heap_that_lies_about_its_size_changes_no_sum() {
 }
 
 proptest! {
+    #[test]
+    fn the_parts_add_up_whatever_runtimes_say(
+        rows in prop::collection::vec((0..0x40_u64, 0..0x10_u64, 0..3_usize, any::<u64>()), 0..20),
+        heap in 0..0x20_u64,
+    ) {
+        let made = process(HEAD_OF_TODAY, &[Block::Used(0x4000), Block::Free(0x1000), Block::Used(64)]);
+        let mut at = HEAP - 0x4000;
+        let mut areas = Vec::new();
+        for (gap, pages, pool, used) in rows {
+            let start = at + gap * 0x400;
+            at = start + pages * 0x800;
+            areas.push((start..at, pool, used.min(at - start)));
+        }
+        let kinds = [MemoryKind::ManagedHeap, MemoryKind::Stacks];
+        let text = format!("{areas:x?}");
+        let heaps = [HEAP..HEAP + heap * 0x400];
+        let managed = Managed { heaps: &heaps, runtimes: vec![runtime("Go 1.22.5", &kinds, areas)] };
+        adds_up(&text, &with_runtimes(&made, managed, 0).footprint, &made);
+    }
+
     #[test]
     fn the_parts_add_up_whatever_is_said_to_be_managed(
         rows in prop::collection::vec((0..4_usize, 0..0x22_u64, 0..0x22_u64), 0..6),

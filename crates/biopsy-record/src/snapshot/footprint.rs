@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
+use biopsy_allocators::Managed;
 use biopsy_dotnet::graph::Graph;
 use biopsy_model::footprint::{Footprint, KernelSums};
 use biopsy_model::heap::HeapFacts;
@@ -35,7 +36,7 @@ pub fn take_footprint(
     let process = freeze::freeze(plan, options)?.pop().ok_or(FreezeError::Ended { pid })?;
     let pause = process.pause();
     let (mut footprint, mut heap) =
-        if wants_blocks { with_blocks(&process) } else { (of(&process, &[]), None) };
+        if wants_blocks { with_blocks(&process) } else { (of_runtimes(&process), None) };
     if process.ended_with_process() {
         return Err(FreezeError::Ended { pid }.into());
     }
@@ -60,7 +61,7 @@ pub fn take_footprint(
 fn with_blocks(process: &FrozenProcess) -> (Footprint, Option<(Graph, HeapFacts)>) {
     let pid = process.key().pid;
     let most = most_blocks(freeze::own_headroom().map(|headroom| headroom.to_spare(0)));
-    let memory = biopsy_allocators::with_blocks(process, &[], most);
+    let memory = biopsy_allocators::with_runtimes(process, runtimes(process), most);
     let mut footprint = Footprint { pid, kernel: kernel_sums(pid), ..memory.footprint };
     let Some(blocks) = memory.blocks else {
         if footprint.allocators.iter().any(|allocator| !allocator.arenas.is_empty()) {
@@ -98,6 +99,19 @@ fn most_blocks(to_spare: Option<u64>) -> usize {
 pub(super) fn of(process: &FrozenProcess, managed: &[Range<u64>]) -> Footprint {
     let pid = process.key().pid;
     Footprint { pid, kernel: kernel_sums(pid), ..biopsy_allocators::footprint(process, managed) }
+}
+
+/// Of a frozen process, with what its runtimes have.
+fn of_runtimes(process: &FrozenProcess) -> Footprint {
+    let pid = process.key().pid;
+    let memory = biopsy_allocators::with_runtimes(process, runtimes(process), 0);
+    Footprint { pid, kernel: kernel_sums(pid), ..memory.footprint }
+}
+
+/// The runtimes of the process whose memory is told by pools.
+fn runtimes(process: &FrozenProcess) -> Managed<'static> {
+    let runtimes = biopsy_runtimes::read_heaps(process, None, &biopsy_runtimes::Limits::default());
+    Managed { heaps: &[], runtimes }
 }
 
 /// What the kernel accounts to the process now; `None`: it has ended.
