@@ -15,6 +15,7 @@ mod exports;
 mod faults;
 mod flight_kills;
 mod footprint;
+mod footprint_runtimes;
 mod harm;
 mod kept_secrets;
 mod recent;
