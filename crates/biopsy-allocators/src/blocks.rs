@@ -10,6 +10,17 @@ const EXACT: u64 = 1024;
 /// What they are multiples of.
 const STEP: u64 = 16;
 
+/// So many blocks of one size.
+pub(crate) fn blocks(count: u64, bytes: u64) -> Blocks {
+    Blocks { count, bytes: count.saturating_mul(bytes) }
+}
+
+/// More of them.
+pub(crate) fn add(sum: &mut Blocks, more: Blocks) {
+    sum.count = sum.count.saturating_add(more.count);
+    sum.bytes = sum.bytes.saturating_add(more.bytes);
+}
+
 /// Blocks by class.
 #[derive(Default)]
 pub(crate) struct Classes {
@@ -48,8 +59,7 @@ impl Classes {
     pub(crate) fn add(&mut self, bytes: u64, used: Blocks, free: Blocks) {
         let class = self.of(bytes);
         for (sum, more) in [(&mut class.used, used), (&mut class.free, free)] {
-            sum.count = sum.count.saturating_add(more.count);
-            sum.bytes = sum.bytes.saturating_add(more.bytes);
+            self::add(sum, more);
         }
     }
 

@@ -12,12 +12,18 @@ pub mod fuzz;
 mod glibc;
 mod jemalloc;
 mod kept;
+mod mimalloc;
+mod mimalloc3;
 mod musl;
 mod others;
+mod pages;
 mod parts;
 mod read;
 mod readers;
+mod regions;
+mod tcmalloc;
 mod window;
+mod words;
 
 pub use footprint::{Managed, NativeMemory, footprint, with_blocks, with_runtimes};
 pub use kept::UsedBlock;

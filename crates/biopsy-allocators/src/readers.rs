@@ -8,13 +8,14 @@ use biopsy_model::footprint::AllocatorFacts;
 use crate::kept::{Kept, UsedBlock};
 use crate::parts::{Parts, overlap};
 use crate::read::Read;
-use crate::{glibc, jemalloc, musl};
+use crate::{glibc, jemalloc, mimalloc, mimalloc3, musl, tcmalloc};
 
 /// Reads one allocator; `None`: the process does not use it, or nothing of it was recognised.
 type Reader = fn(&dyn Image, &Parts<'_>, &mut Kept) -> Option<Read>;
 
 /// Those that there are.
-const READERS: [Reader; 3] = [glibc::read, jemalloc::read, musl::read];
+const READERS: [Reader; 6] =
+    [glibc::read, jemalloc::read, mimalloc::read, mimalloc3::read, musl::read, tcmalloc::read];
 
 /// What all of them read.
 #[derive(Default)]

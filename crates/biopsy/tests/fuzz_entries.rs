@@ -16,7 +16,9 @@ type Entry = fn(&[u8]);
 
 const ENTRIES: &[(&str, Entry)] = &[
     ("allocators", biopsy_allocators::fuzz::fuzz_footprint),
+    ("allocators_mimalloc", biopsy_allocators::fuzz::fuzz_mimalloc),
     ("allocators_musl", biopsy_allocators::fuzz::fuzz_musl),
+    ("allocators_tcmalloc", biopsy_allocators::fuzz::fuzz_tcmalloc),
     ("blocks", biopsy_blocks::fuzz::fuzz_blocks),
     ("bundle", biopsy_recording::fuzz_bundle),
     ("compiled_unwind", biopsy_stacks::fuzz::fuzz_compiled),

@@ -1,11 +1,13 @@
 //! A process made by hand, and what becomes of it when any of its bytes change. For tests and for fuzzing.
 
+mod image;
 mod jemalloc;
 
 use biopsy_image::{
     Absence, Backing, Image, ImageModule, Mapping, ProcessFacts, Protection, ReadError, Thread,
 };
 
+pub use self::image::MadeImage;
 pub use self::jemalloc::MadeJemalloc;
 
 /// Data of the C library, with the main arena in it.
@@ -170,6 +172,35 @@ pub fn fuzz_musl(bytes: &[u8]) {
     changed(MadeProcess::of_musl(), bytes);
 }
 
+/// The same of a process that uses mimalloc: each ten bytes are the number of a word that is there, or of one beside it, and another word; the
+/// first byte says which layout.
+///
+/// # Panics
+/// As [`fuzz_footprint`].
+pub fn fuzz_mimalloc(bytes: &[u8]) {
+    let layout = usize::from(bytes.first().copied().unwrap_or_default());
+    let of_3 = layout.checked_sub(MadeImage::MIMALLOC);
+    let mut made = of_3.map_or_else(|| MadeImage::of_mimalloc(layout), MadeImage::of_mimalloc_3);
+    made.change(bytes);
+    holds_together(&made);
+}
+
+/// The same of a process that uses tcmalloc of gperftools.
+///
+/// # Panics
+/// As [`fuzz_footprint`].
+pub fn fuzz_tcmalloc(bytes: &[u8]) {
+    let mut made = MadeImage::of_tcmalloc();
+    made.change(bytes);
+    holds_together(&made);
+}
+
+fn holds_together(made: &MadeImage) {
+    let memory = crate::with_blocks(made, &[], 1 << 16);
+    let all: u64 = memory.footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
+    assert!(all <= made.bytes(), "{:#?}", memory.footprint);
+}
+
 fn changed(mut made: MadeProcess, bytes: &[u8]) {
     for patch in bytes.as_chunks::<10>().0.iter().take(256) {
         let [low, high, word @ ..] = *patch;
@@ -230,6 +261,8 @@ mod tests {
         fn any_memory_is_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             fuzz_footprint(&bytes);
             fuzz_musl(&bytes);
+            fuzz_mimalloc(&bytes);
+            fuzz_tcmalloc(&bytes);
         }
 
         /// Words that lead somewhere go further than noise.
@@ -243,6 +276,30 @@ mod tests {
             }).collect();
             fuzz_footprint(&bytes);
             fuzz_musl(&bytes);
+        }
+
+        /// The same of those that are made of words.
+        #[test]
+        fn any_pointers_of_large_images_are_followed_to_an_end(
+            layout in 0..MadeImage::MIMALLOC,
+            layout_3 in 0..MadeImage::MIMALLOC_3,
+            patches in prop::collection::vec((any::<u16>(), any::<u16>(), 0..3_u64, 0..64_u64), 0..40),
+        ) {
+            let images =
+                [MadeImage::of_tcmalloc(), MadeImage::of_mimalloc(layout), MadeImage::of_mimalloc_3(layout_3)];
+            for mut made in images {
+                let change = |(place, to, kind, offset): (u16, u16, u64, u64)| {
+                    let word = match kind {
+                        0 => made.address(to.into()),
+                        1 => made.address(to.into()) + offset,
+                        _ => u64::from(to) << offset,
+                    };
+                    place.to_le_bytes().into_iter().chain(word.to_le_bytes()).collect::<Vec<u8>>()
+                };
+                let bytes: Vec<u8> = patches.iter().copied().flat_map(change).collect();
+                made.change(&bytes);
+                holds_together(&made);
+            }
         }
     }
 }

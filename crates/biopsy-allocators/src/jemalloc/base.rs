@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::pages::Pages;
+use crate::pages::Pages;
 
 /// What they are multiples of (`HUGEPAGE`).
 const UNIT: u64 = 2 << 20;

@@ -15,7 +15,7 @@ use biopsy_image::{Image, mapping};
 
 use super::extents::{Extents, Held};
 use super::layout::CacheLayout;
-use super::pages::Pages;
+use crate::pages::Pages;
 
 /// Bytes below the control block that are searched.
 const BELOW: u64 = 64 << 10;

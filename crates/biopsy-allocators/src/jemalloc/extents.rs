@@ -12,8 +12,8 @@ use biopsy_image::Image;
 use super::base::Bases;
 use super::classes::{LARGE, SizeTable, slab_bytes};
 use super::layout::{self, LAYOUTS, Layout, PAGE, State, extent_of};
-use super::pages::Pages;
 use super::tree::Tree;
+use crate::pages::Pages;
 
 /// From an extent to the bitmap of a slab, in all layouts.
 const BITMAP: u64 = 64;

@@ -9,7 +9,6 @@ mod caches;
 mod classes;
 mod extents;
 mod layout;
-mod pages;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -22,10 +21,10 @@ use biopsy_model::footprint::{AllocatorFacts, ArenaFacts, Blocks};
 use self::base::Bases;
 use self::caches::Cached;
 use self::extents::{Extents, Held};
-use self::pages::Pages;
 use self::tree::Tree;
-use crate::blocks::Classes;
+use crate::blocks::{Classes, add, blocks};
 use crate::kept::Kept;
+use crate::pages::Pages;
 use crate::parts::Parts;
 use crate::read::Read;
 
@@ -147,13 +146,4 @@ impl Sums<'_, '_, '_> {
             whole,
         }
     }
-}
-
-fn blocks(count: u64, bytes: u64) -> Blocks {
-    Blocks { count, bytes: count.saturating_mul(bytes) }
-}
-
-fn add(sum: &mut Blocks, more: Blocks) {
-    sum.count = sum.count.saturating_add(more.count);
-    sum.bytes = sum.bytes.saturating_add(more.bytes);
 }

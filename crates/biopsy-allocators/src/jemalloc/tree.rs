@@ -5,13 +5,13 @@
 //! in a leaf is known from where it leads, and the place of the leaf in the root as well: where the root begins follows.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
-use biopsy_image::{Backing, Image, Mapping, MemoryExt};
+use biopsy_image::Image;
 
 use super::base::Bases;
 use super::layout::{PAGE, extent_of};
-use super::pages::Pages;
+use crate::pages::Pages;
+use crate::words::{MOST_SEARCHED, PIECE, data, each_word};
 
 /// Words of the root, and of a leaf.
 const WORDS: u64 = 1 << 18;
@@ -21,10 +21,6 @@ const BYTES: u64 = WORDS * 8;
 const OF_LEAF: u64 = WORDS * PAGE;
 /// Leaves are aligned to a line of a cache.
 const ALIGNMENT: u64 = 64;
-/// Bytes of data of modules that are searched.
-const MOST_SEARCHED: u64 = 128 << 20;
-/// Of one mapping: other memory may follow a module's data without a gap.
-const MOST_OF_ONE: u64 = 64 << 20;
 /// Words that lead into a block of bookkeeping and may be a leaf.
 const MOST_TRIED: usize = 4096;
 /// Pages of a leaf that are agreed on where it stands.
@@ -32,10 +28,6 @@ const ENOUGH: usize = 32;
 /// Bytes of leaves that are looked through to find the root, and then to read all: of a heap of a gigabyte 2 MiB at most.
 const MOST_TO_FIND: u64 = 1 << 30;
 const MOST_OF_LEAVES: u64 = 4 << 30;
-/// What a module's data has less than the root where that begins in its last page that is mapped from the file.
-const LESS: u64 = 16 * PAGE;
-/// Bytes read at once.
-const PIECE: u64 = 256 << 10;
 
 /// The leaves, each with the first address that it stands for, by address.
 pub(super) struct Tree {
@@ -48,7 +40,7 @@ impl Tree {
         let mut budget = MOST_SEARCHED;
         let mut tried = BTreeSet::new();
         let mut left = MOST_TO_FIND;
-        for range in data(image.mappings()) {
+        for range in data(image.mappings(), BYTES) {
             let mut found = None;
             each_word(image, range, &mut budget, &mut |at, word| {
                 let may_be = word != 0 && word.is_multiple_of(ALIGNMENT) && word >> 47 == 0;
@@ -123,25 +115,6 @@ impl Tree {
     }
 }
 
-/// Data of modules: what is mapped from a file and may be written, and memory that follows it without a gap.
-fn data(mappings: &[Mapping]) -> Vec<Range<u64>> {
-    let mut found: Vec<Range<u64>> = Vec::new();
-    let mut behind = None;
-    for one in mappings {
-        let is_data = match &one.backing {
-            Backing::File { .. } => true,
-            Backing::Anonymous { label } => behind == Some(one.start) && !label.starts_with('['),
-            Backing::Kernel { .. } | Backing::Unknown => false,
-        };
-        behind = is_data.then_some(one.end);
-        // The root is 2 MiB of it.
-        if behind.is_some() && one.protection.write && !one.shared && one.size() + LESS >= BYTES {
-            found.push(one.start..one.end.min(one.start.saturating_add(MOST_OF_ONE)));
-        }
-    }
-    found
-}
-
 /// Whether a leaf has room there, in one block of bookkeeping.
 fn is_in_one(bases: &mut Bases, pages: &mut Pages<'_>, leaf: u64) -> bool {
     let end = leaf.checked_add(BYTES);
@@ -178,37 +151,4 @@ fn stands_for(
         agree && agreed < ENOUGH
     });
     (agree && *left >= PIECE).then_some(first)
-}
-
-/// Each word of a range that was written to, with its address, until `visit` says no or so many bytes are read.
-fn each_word(
-    image: &dyn Image,
-    range: Range<u64>,
-    budget: &mut u64,
-    visit: &mut dyn FnMut(u64, u64) -> bool,
-) {
-    let mut runs = Vec::new();
-    let pages = range.start / PAGE * PAGE..range.end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
-    if image.written(pages, &mut runs).is_err() {
-        return;
-    }
-    let mut bytes = Vec::new();
-    for run in runs {
-        let end = run.end.min(range.end);
-        let mut at = run.start.max(range.start).next_multiple_of(8);
-        while at < end {
-            let length = (end - at).min(PIECE);
-            let Some(left) = budget.checked_sub(length) else { return };
-            *budget = left;
-            bytes.resize(usize::try_from(length).unwrap_or(0), 0);
-            let there = image.read_available(at, &mut bytes);
-            let words = bytes.get(..there).unwrap_or_default().as_chunks::<8>().0;
-            for (at, word) in (at..).step_by(8).zip(words) {
-                if !visit(at, u64::from_le_bytes(*word)) {
-                    return;
-                }
-            }
-            at += length;
-        }
-    }
 }

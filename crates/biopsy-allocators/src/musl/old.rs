@@ -60,7 +60,10 @@ impl Bins {
         let mut rest = self.places.as_slice();
         while let Some(&first) = rest.first() {
             let (near, behind) = rest.split_at(rest.partition_point(|&one| one - first < BINS * BIN));
-            if near.len() >= FEWEST && near.iter().all(|&one| (one - first).is_multiple_of(BIN)) {
+            // Lists of spans of tcmalloc do so as well, 48 bytes apart.
+            let is_odd = |&one: &u64| (one - first) / BIN % 2 == 1;
+            let lie_so = near.iter().all(|&one| (one - first).is_multiple_of(BIN));
+            if near.len() >= FEWEST && lie_so && near.iter().any(is_odd) {
                 return true;
             }
             rest = behind;
@@ -136,6 +139,7 @@ mod tests {
         assert!(bins(BIN, 12).are_of_old_musl(&image));
         assert!(!bins(BIN, 3).are_of_old_musl(&image));
         assert!(!bins(16, 127).are_of_old_musl(&image));
+        assert!(!bins(48, 12).are_of_old_musl(&image), "those of tcmalloc");
     }
 
     /// A process all of whose bins have one chunk; some of them lead elsewhere.

@@ -1,6 +1,6 @@
 //! Bookkeeping of which any words are others: what is told may be less, and it agrees with itself.
 
-use biopsy_allocators::fuzz::{MadeJemalloc, MadeProcess};
+use biopsy_allocators::fuzz::{MadeImage, MadeJemalloc, MadeProcess};
 use biopsy_allocators::{NativeMemory, with_blocks};
 use biopsy_image::{Image, Mapping};
 use biopsy_model::footprint::{AllocatorFacts, ArenaFacts, Blocks, SizeClass};
@@ -113,11 +113,15 @@ fn holds_together(image: &dyn Image, memory: &NativeMemory) -> Result<(), TestCa
     Ok(())
 }
 
-/// Two of each kind that can be written to.
+/// How many there are.
+const KINDS: u8 = 9;
+
+/// Each kind that can be written to.
 #[derive(Debug)]
 enum Made {
     Process(MadeProcess),
     Jemalloc(MadeJemalloc),
+    Image(MadeImage),
 }
 
 impl Made {
@@ -126,7 +130,12 @@ impl Made {
             0 => Self::Process(MadeProcess::new()),
             1 => Self::Process(MadeProcess::of_musl()),
             2 => Self::Jemalloc(MadeJemalloc::new(true)),
-            _ => Self::Jemalloc(MadeJemalloc::new(false)),
+            3 => Self::Jemalloc(MadeJemalloc::new(false)),
+            4 => Self::Image(MadeImage::of_mimalloc(0)),
+            5 => Self::Image(MadeImage::of_mimalloc(9)),
+            6 => Self::Image(MadeImage::of_mimalloc_3(0)),
+            7 => Self::Image(MadeImage::of_mimalloc_3(5)),
+            _ => Self::Image(MadeImage::of_tcmalloc()),
         }
     }
 
@@ -134,6 +143,7 @@ impl Made {
         match self {
             Self::Process(made) => made,
             Self::Jemalloc(made) => made,
+            Self::Image(made) => made,
         }
     }
 
@@ -141,13 +151,14 @@ impl Made {
         match self {
             Self::Process(made) => made.word(address, word),
             Self::Jemalloc(made) => made.word(address, word),
+            Self::Image(made) => made.word(address, word),
         }
     }
 }
 
 #[test]
 fn what_was_made_whole_agrees_with_itself() {
-    for which in 0..4 {
+    for which in 0..KINDS {
         let made = Made::new(which);
         let memory = with_blocks(made.image(), &[], 1 << 16);
         holds_together(made.image(), &memory).unwrap_or_else(|error| panic!("{which}: {error}"));
@@ -161,7 +172,7 @@ fn what_was_made_whole_agrees_with_itself() {
 proptest! {
     #[test]
     fn whatever_words_say_what_is_told_agrees_with_itself(
-        which in 0..4_u8,
+        which in 0..KINDS,
         changes in prop::collection::vec((any_place(), any_word()), 1..6),
     ) {
         let mut made = Made::new(which);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use biopsy_allocators::fuzz::{MadeJemalloc, MadeProcess};
+use biopsy_allocators::fuzz::{MadeImage, MadeJemalloc, MadeProcess};
 use biopsy_allocators::{NativeMemory, with_blocks};
 use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread};
 use proptest::prelude::*;
@@ -104,6 +104,11 @@ fn each(mut check: impl FnMut(&str, &dyn Image)) {
     check("musl", &MadeProcess::of_musl());
     check("jemalloc 5.3", &MadeJemalloc::new(true));
     check("jemalloc 5.2", &MadeJemalloc::new(false));
+    check("mimalloc 2.2", &MadeImage::of_mimalloc(0));
+    check("mimalloc 2.0.9, encoded", &MadeImage::of_mimalloc(9));
+    check("mimalloc 3.4", &MadeImage::of_mimalloc_3(0));
+    check("mimalloc 3.1, encoded", &MadeImage::of_mimalloc_3(5));
+    check("tcmalloc", &MadeImage::of_tcmalloc());
 }
 
 /// Bytes that are in memory, mapping by mapping.

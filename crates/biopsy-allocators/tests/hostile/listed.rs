@@ -1,6 +1,6 @@
 //! Blocks in use, one by one: each is listed once, where the program sees it, up to as many as are wanted.
 
-use biopsy_allocators::fuzz::{MadeJemalloc, MadeProcess};
+use biopsy_allocators::fuzz::{MadeImage, MadeJemalloc, MadeProcess};
 use biopsy_allocators::{UsedBlock, footprint, with_blocks};
 use biopsy_image::Image;
 use biopsy_model::Avma;
@@ -31,11 +31,14 @@ fn count(image: &dyn Image) -> usize {
 #[test]
 fn as_many_blocks_as_are_wanted_are_listed_and_one_more_is_too_many() {
     let blocks = [Block::Used(64), Block::Free(512), Block::Used(32), Block::Used(4096), Block::Used(48)];
-    let images: [&dyn Image; 4] = [
+    let images: [&dyn Image; 7] = [
         &process(HEAD_OF_TODAY, &blocks),
         &MadeProcess::of_musl(),
         &MadeJemalloc::new(true),
         &MadeJemalloc::new(false),
+        &MadeImage::of_mimalloc(0),
+        &MadeImage::of_mimalloc_3(0),
+        &MadeImage::of_tcmalloc(),
     ];
     for image in images {
         let all = with_blocks(image, &[], usize::MAX);
@@ -52,7 +55,14 @@ fn as_many_blocks_as_are_wanted_are_listed_and_one_more_is_too_many() {
 /// How many are listed changes nothing of what is counted.
 #[test]
 fn what_is_counted_does_not_depend_on_what_is_listed() {
-    let images: [&dyn Image; 3] = [&MadeProcess::new(), &MadeProcess::of_musl(), &MadeJemalloc::new(true)];
+    let images: [&dyn Image; 6] = [
+        &MadeProcess::new(),
+        &MadeProcess::of_musl(),
+        &MadeJemalloc::new(true),
+        &MadeImage::of_mimalloc(0),
+        &MadeImage::of_mimalloc_3(0),
+        &MadeImage::of_tcmalloc(),
+    ];
     for image in images {
         let counted = footprint(image, &[]);
         for most in [0, 1, 3, usize::MAX] {

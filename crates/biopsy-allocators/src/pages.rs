@@ -9,18 +9,18 @@ const PAGE: usize = 4096;
 const MOST: usize = 4096;
 
 /// Memory that was read.
-pub(super) struct Pages<'i> {
+pub(crate) struct Pages<'i> {
     image: &'i dyn Image,
     held: HashMap<u64, Vec<u8>>,
 }
 
 impl<'i> Pages<'i> {
-    pub(super) fn new(image: &'i dyn Image) -> Self {
+    pub(crate) fn new(image: &'i dyn Image) -> Self {
         Self { image, held: HashMap::new() }
     }
 
     /// The words from `address`, a multiple of 8, on; `None` where they are not in the image.
-    pub(super) fn words<const N: usize>(&mut self, address: u64) -> Option<[u64; N]> {
+    pub(crate) fn words<const N: usize>(&mut self, address: u64) -> Option<[u64; N]> {
         let mut words = [0; N];
         for (number, word) in words.iter_mut().enumerate() {
             *word = self.word(address.checked_add(number as u64 * 8)?)?;
@@ -29,7 +29,7 @@ impl<'i> Pages<'i> {
     }
 
     /// The word at `address`, a multiple of 8.
-    pub(super) fn word(&mut self, address: u64) -> Option<u64> {
+    pub(crate) fn word(&mut self, address: u64) -> Option<u64> {
         let at = usize::try_from(address % PAGE as u64).ok()?;
         let bytes = self.page(address - at as u64).get(at..at + 8)?;
         bytes.try_into().ok().map(u64::from_le_bytes)

@@ -1,0 +1,4 @@
+//! Memory of mimalloc: a made-up process, changed word by word.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| biopsy_allocators::fuzz::fuzz_mimalloc(bytes));
