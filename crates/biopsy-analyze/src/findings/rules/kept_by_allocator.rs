@@ -18,6 +18,8 @@ const MANY_ARENAS: usize = 8;
 
 /// What returns memory in its own way.
 const JEMALLOC: &str = "jemalloc";
+const MIMALLOC: &str = "mimalloc";
+const TCMALLOC: &str = "tcmalloc";
 
 pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     // The last one shows what is kept now.
@@ -60,6 +62,17 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
             steps(&[
                 "see in a second snapshot after the load has gone whether the free blocks are still there: free pages go back by and by, as operations on memory happen",
                 "let it return them earlier and by itself: `background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0` in `MALLOC_CONF` (redis has `MEMORY PURGE`), or purge at quiet moments with `arena.<i>.purge`",
+            ])
+        } else if allocator.name == MIMALLOC {
+            // What threads that have ended left behind is taken over, or given back, when others need more.
+            steps(&[
+                "see in a second snapshot after the load has gone whether the free blocks are still there: free pages go back a moment later, as operations on memory happen",
+                "let it return them at once (`MIMALLOC_PURGE_DELAY=0` in the environment, since 2.1), or call `mi_collect(true)` in threads at quiet moments",
+            ])
+        } else if allocator.name == TCMALLOC {
+            steps(&[
+                "see in a second snapshot after the load has gone whether the free blocks are still there: free pages go back slowly, as operations on memory happen",
+                "let it return them faster (`TCMALLOC_RELEASE_RATE=10` in the environment) and threads keep less (`TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES`), or call `MallocExtension_ReleaseFreeMemory` at quiet moments",
             ])
         } else if where_it_is.by_arenas() {
             steps(&[
@@ -181,18 +194,27 @@ mod tests {
             ..AllocatorFacts::default()
         };
         let part = |kind, mb: u64| FootprintPart { kind, resident: mb << 20, reserved: mb << 20 };
-        let facts = Footprint {
-            parts: vec![part(MemoryKind::AllocatorFree, 400), part(MemoryKind::Allocated, 100)],
-            allocators: vec![of("glibc", 1), of("jemalloc", 399)],
-            ..Footprint::default()
-        };
-        let footprints = [FootprintSummary { name: "server".to_owned(), facts }];
-        let incident = Incident { recorded: None, heaps: &[], growth: None, footprints: &footprints };
-        let finding = find(&incident).expect("it is much");
-        assert!(finding.title.contains("kept by jemalloc"), "{}", finding.title);
-        assert!(
-            !finding.next_steps.iter().any(|step| step.contains("malloc_trim") || step.contains("ARENA_MAX"))
-        );
+        for (name, told) in [
+            ("jemalloc", "MALLOC_CONF"),
+            ("mimalloc", "MIMALLOC_PURGE_DELAY"),
+            ("tcmalloc", "TCMALLOC_RELEASE_RATE"),
+        ] {
+            let facts = Footprint {
+                parts: vec![part(MemoryKind::AllocatorFree, 400), part(MemoryKind::Allocated, 100)],
+                allocators: vec![of("glibc", 1), of(name, 399)],
+                ..Footprint::default()
+            };
+            let footprints = [FootprintSummary { name: "server".to_owned(), facts }];
+            let incident = Incident { recorded: None, heaps: &[], growth: None, footprints: &footprints };
+            let finding = find(&incident).expect("it is much");
+            assert!(finding.title.contains(&format!("kept by {name}")), "{}", finding.title);
+            let has = |text: &str| finding.next_steps.iter().any(|step| step.contains(text));
+            assert!(
+                has(told) && !has("malloc_trim") && !has("ARENA_MAX"),
+                "{name}: {:?}",
+                finding.next_steps
+            );
+        }
     }
 
     #[test]
