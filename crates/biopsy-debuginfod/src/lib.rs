@@ -16,6 +16,7 @@ mod client;
 mod fetch;
 mod limits;
 mod servers;
+mod sources;
 mod told;
 
 pub use cache::{CacheError, default_folder};
@@ -23,4 +24,5 @@ pub use client::Client;
 pub use fetch::Progress;
 pub use limits::Limits;
 pub use servers::{ServersError, parse_servers};
+pub use sources::{Sources, SourcesError};
 pub use told::Told;

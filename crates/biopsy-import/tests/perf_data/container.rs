@@ -195,7 +195,8 @@ fn errors_say_what_to_do_where_something_can_be_done() {
     assert!(matches!(damaged, ImportError::Damaged(_)), "{damaged}");
     let not = try_import(b"PK\x03\x04 and more").unwrap_err();
     assert_eq!(not.to_string(), "not a perf.data file: it begins with [50, 4b, 03, 04, 20, 61, 6e, 64]");
-    let none = read(PathBuf::from("/nowhere/perf.data"), &Default::default(), &Limits::default()).unwrap_err();
+    let none =
+        read(PathBuf::from("/nowhere/perf.data"), &Default::default(), &Limits::default()).unwrap_err();
     assert_eq!((none.to_string().as_str(), none.hint()), ("cannot read `/nowhere/perf.data`", None));
     let large = ImportError::TooLarge { path: PathBuf::from("p"), size: 9, limit: 8 };
     assert_eq!(large.to_string(), "`p` has 9 bytes, the limit is 8");

@@ -14,19 +14,19 @@ use biopsy_report::{
 };
 
 use super::input::{bad_input, look};
-use super::sources::Sources;
+use super::sources::sources;
 use crate::render::{Form, for_reports, show};
 use biopsy_foreground::Code;
 use biopsy_terminal::terminal::Terminal;
 
 /// Runs `biopsy compare`.
 pub(crate) fn compare(args: &CompareArgs, terminal: Terminal) -> Result<Code, Failure> {
-    let sources = Sources::of(&args.symbols)?;
+    let sources = sources(&args.symbols)?;
     let files: Vec<&PathBuf> = std::iter::once(&args.before).chain(&args.after).collect();
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let held = read(&files, &args.symbols, &sources.files)?;
-    sources.say();
+    say(&sources);
     let together = Together::of(held).map_err(|why| {
         let is_usage = why != NotComparable::OfTwoKinds;
         let kind = if is_usage { FailureKind::Usage } else { FailureKind::BadInput };

@@ -14,7 +14,7 @@ use biopsy_report::export::{Format, write};
 
 use super::heap::read_heap;
 use super::input::{bad_input, look};
-use super::sources::Sources;
+use super::sources::sources;
 
 /// Runs `biopsy export`.
 pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
@@ -31,7 +31,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
 
 fn export_trace(args: &ExportArgs, to: Format) -> Result<Code, Failure> {
     let evidence = look(&args.file, &args.symbols)?;
-    let sources = Sources::of(&args.symbols)?;
+    let sources = sources(&args.symbols)?;
     let capture = evidence.capture(&sources.files).map_err(bad_input);
     // Of a heap there is a profile, too.
     if to == Format::Pprof
@@ -41,7 +41,7 @@ fn export_trace(args: &ExportArgs, to: Format) -> Result<Code, Failure> {
         return export_heap(args, HeapFormat::Pprof);
     }
     let capture = capture?;
-    sources.say();
+    say(&sources);
     let mut bytes = Vec::new();
     write(to, &capture, BufWriter::new(&mut bytes))
         .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;

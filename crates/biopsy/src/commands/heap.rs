@@ -9,7 +9,7 @@ use biopsy_import::heap::Heap;
 use biopsy_report::{render_heap_answer_json, render_heap_answer_text};
 
 use super::input::{bad_input, look};
-use super::sources::Sources;
+use super::sources::sources;
 use crate::render::for_reports;
 use biopsy_foreground::{Code, out};
 use biopsy_terminal::terminal::Terminal;
@@ -37,9 +37,9 @@ pub(crate) fn heap(args: &HeapArgs, terminal: Terminal) -> Result<Code, Failure>
 pub(crate) fn read_heap(file: &Path, snapshot: Option<u32>, symbols: &SymbolArgs) -> Result<Heap, Failure> {
     let evidence = look(file, symbols)?;
     let Some(number) = snapshot else {
-        let sources = Sources::of(symbols)?;
+        let sources = sources(symbols)?;
         let heap = evidence.any_heap(&sources.files).map_err(bad_input)?;
-        sources.say();
+        say(&sources);
         return Ok(heap);
     };
     evidence.heap(number).map_err(bad_input)?.ok_or_else(|| {

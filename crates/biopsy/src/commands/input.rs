@@ -1,18 +1,16 @@
 //! Opening whatever files a reading command was given.
 
-use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 
 use biopsy_analyze::Diagnosis;
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_import::{Evidence, EvidenceError, Location};
-use biopsy_redact::{RedactError, Redactor};
+use biopsy_redact::{InMaking, Redactor};
 use biopsy_seal::{Identity, is_sealed_file};
 
 use biopsy_cli::SymbolArgs;
 
-use super::sources::Sources;
+use super::sources::{missing, sources};
 
 /// Looks what a file or folder holds. A sealed one is read where it is.
 pub(crate) fn look(path: &Path, args: &SymbolArgs) -> Result<Evidence, Failure> {
@@ -57,11 +55,11 @@ impl Diagnosed {
 
 /// Reads and analyses files of one incident.
 pub(crate) fn diagnose(files: &[PathBuf], symbols: &SymbolArgs) -> Result<Diagnosed, Failure> {
-    let sources = Sources::of(symbols)?;
-    let made = Making::begin();
+    let sources = sources(symbols)?;
+    let made = InMaking::begin();
     let mut all = Vec::with_capacity(files.len());
     for file in files {
-        let redactor = || made.wait().as_ref().ok();
+        let redactor = || made.wait().ok();
         all.push(
             Diagnosis::of_with(&mut look(file, symbols)?, &sources.files, &redactor).map_err(bad_input)?,
         );
@@ -69,35 +67,6 @@ pub(crate) fn diagnose(files: &[PathBuf], symbols: &SymbolArgs) -> Result<Diagno
     let redactor = made.take().map_err(|error| Failure::from_error(FailureKind::Bug, &error))?;
     let mut diagnosis =
         Diagnosis::of_several(all).map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
-    diagnosis.undetermined.extend(sources.missing());
+    diagnosis.undetermined.extend(missing(&sources));
     Ok(Diagnosed { diagnosis, redactor })
-}
-
-/// A redactor that is made while files are opened.
-struct Making {
-    thread: Cell<Option<JoinHandle<Made>>>,
-    made: OnceCell<Made>,
-}
-
-type Made = Result<Redactor, RedactError>;
-
-impl Making {
-    fn begin() -> Self {
-        let make = || Redactor::new(biopsy_redact::Options::default());
-        // Without a thread it is made when it is asked for.
-        let thread = std::thread::Builder::new().name("redactor".to_owned()).spawn(make).ok();
-        Self { thread: Cell::new(thread), made: OnceCell::new() }
-    }
-
-    fn wait(&self) -> &Made {
-        self.made.get_or_init(|| match self.thread.take() {
-            Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            None => Redactor::new(biopsy_redact::Options::default()),
-        })
-    }
-
-    fn take(self) -> Made {
-        self.wait();
-        self.made.into_inner().unwrap_or_else(|| Redactor::new(biopsy_redact::Options::default()))
-    }
 }

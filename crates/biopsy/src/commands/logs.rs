@@ -14,13 +14,13 @@ use biopsy_report::{render_log_lines_json, render_log_lines_text};
 use biopsy_terminal::Terminal;
 
 use super::input::{bad_input, look};
-use super::sources::Sources;
+use super::sources::sources;
 use crate::render::for_reports;
 
 /// Runs `biopsy logs`.
 pub(crate) fn logs(args: &LogsArgs, terminal: Terminal) -> Result<Code, Failure> {
     let capture =
-        look(&args.file, &args.symbols)?.capture(&Sources::of(&args.symbols)?.files).map_err(bad_input)?;
+        look(&args.file, &args.symbols)?.capture(&sources(&args.symbols)?.files).map_err(bad_input)?;
     let within = args.around.as_ref().map(|around| stretches(&capture, around, args.within)).transpose()?;
     let wanted = WantedLines {
         least: args.level.map_or(LogLevel::Unknown, LogLevel::from),

@@ -10,7 +10,15 @@ const ABBREVIATIONS: &[u8] = &[
     3, 0x2e, 0, 0x31, 0x10, 0, 0, // a function that is told elsewhere in the file
     4, 0x2e, 0, 0x31, 0x13, 0, 0, // a function that is told elsewhere in the unit
     5, 0x2e, 0, 0, 0, // a function without anything
+    6, 0x11, 1, 0x10, 0x17, 0, 0, // a unit that says where its lines are
     0,
+];
+
+/// Line programs: of versions 4 and 5 with nothing behind their headers, of 4 with something.
+const LINES: [&[u8]; 3] = [
+    &[7, 0, 0, 0, 4, 0, 1, 0, 0, 0, 1],
+    &[9, 0, 0, 0, 5, 0, 8, 0, 1, 0, 0, 0, 1],
+    &[8, 0, 0, 0, 4, 0, 1, 0, 0, 0, 1, 1],
 ];
 
 /// A unit of 256 bytes of code at `start`, with a function that is told at `elsewhere`.
@@ -34,11 +42,26 @@ fn unit(start: Option<u64>, elsewhere: Option<u32>) -> Vec<u8> {
     [&(info.len() as u32).to_le_bytes()[..], &info].concat()
 }
 
+/// A unit that says nothing but where its lines are.
+fn unit_with_lines(at: usize) -> Vec<u8> {
+    let info = [&[4, 0, 0, 0, 0, 0, 8, 6][..], &(at as u32).to_le_bytes(), &[0]].concat();
+    [&(info.len() as u32).to_le_bytes()[..], &info].concat()
+}
+
 fn dwarf(info: &[u8]) -> Dwarf<EndianSlice<'_, LittleEndian>> {
+    dwarf_of(ABBREVIATIONS, info, &[])
+}
+
+fn dwarf_of<'a>(
+    abbreviations: &'a [u8],
+    info: &'a [u8],
+    lines: &'a [u8],
+) -> Dwarf<EndianSlice<'a, LittleEndian>> {
     let section = |id| {
         let bytes = match id {
-            SectionId::DebugAbbrev => ABBREVIATIONS,
+            SectionId::DebugAbbrev => abbreviations,
             SectionId::DebugInfo => info,
+            SectionId::DebugLine => lines,
             _ => &[],
         };
         Ok::<_, std::convert::Infallible>(EndianSlice::new(bytes, LittleEndian))
@@ -92,10 +115,36 @@ fn what_a_unit_refers_to_stays_with_it_and_what_that_refers_to() {
 }
 
 #[test]
-fn a_unit_whose_code_is_not_told_stays() {
-    let info = [unit(Some(0x1000), None), unit(None, None), unit(Some(0x3000), None)].concat();
-    let (first, second) = (unit(Some(0), None).len(), unit(None, None).len());
-    assert_eq!(not_needed(&dwarf(&info), &[0x9000]), [0..first, first + second..2 * first + second]);
+fn a_unit_that_only_its_lines_tell_of_stays_if_it_has_some() {
+    let lines = LINES.concat();
+    let starts = [0, LINES[0].len(), LINES[0].len() + LINES[1].len()];
+    // The last one is damaged.
+    let units = [unit(None, None), unit_with_lines(starts[0]), unit_with_lines(starts[1])];
+    let stay = [unit_with_lines(starts[2]), unit_with_lines(lines.len())];
+    let gone: usize = units.iter().map(Vec::len).sum();
+    let info = [units.concat(), stay.concat()].concat();
+    let rows = not_needed(&dwarf_of(ABBREVIATIONS, &info, &lines), &[0x9000]);
+    assert!(rows.iter().eq(std::iter::once(&(0..gone))), "{rows:?}");
+}
+
+#[test]
+fn a_root_is_found_wherever_its_abbreviation_is_in_its_table() {
+    // As many of others in front of it as GCC has there.
+    let others: Vec<u8> = (7..120).flat_map(|code| [code, 0x2e, 0, 3, 0x0e, 0, 0]).collect();
+    let table = [others.as_slice(), ABBREVIATIONS].concat();
+    let info = [unit(Some(0x1000), None), unit(Some(0x2000), None)].concat();
+    let rows = not_needed(&dwarf_of(&table, &info, &[]), &[0x1010]);
+    assert!(rows.iter().eq(std::iter::once(&(info.len() / 2..info.len()))), "{rows:?}");
+    // Tables that begin in one another are gone over only so often.
+    let many: Vec<u8> = (0..400_u32)
+        .flat_map(|at| {
+            let mut unit = unit(Some(0x2000), None);
+            unit[6..10].copy_from_slice(&(7 * (at % 100)).to_le_bytes());
+            unit
+        })
+        .collect();
+    let rows = not_needed(&dwarf_of(&table, &many, &[]), &[0x1010]);
+    assert!(rows[0].len() < many.len(), "the last ones stay, because they were not looked at");
 }
 
 #[test]
