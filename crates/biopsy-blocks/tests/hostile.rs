@@ -89,7 +89,7 @@ fn blocks(count: u64) -> Vec<UsedBlock> {
 /// What holds each block.
 fn holders_of(made: &Made, count: u64) -> Vec<String> {
     let area = HEAP..HEAP + BYTES;
-    let heap = read(made, blocks(count), std::slice::from_ref(&area), Vec::new(), MOST_BLOCKS)
+    let heap = read(made, blocks(count), std::slice::from_ref(&area), &Default::default(), MOST_BLOCKS)
         .expect("nothing is spilled");
     let ways = holders::ways(&heap).into_iter();
     ways.map(|way| way.split(" → ").next().unwrap_or_default().to_owned()).collect()
@@ -151,7 +151,7 @@ proptest! {
         // Blocks that overlap, and that reach behind the end of memory.
         let mut all = blocks(100);
         all.extend(sizes.iter().enumerate().map(|(number, size)| UsedBlock { start: Avma(HEAP + number as u64 * 160), size: size * size }));
-        let heap = read(&made, all, &[], Vec::new(), MOST_BLOCKS).expect("nothing is spilled");
+        let heap = read(&made, all, &[], &Default::default(), MOST_BLOCKS).expect("nothing is spilled");
         let totals = heap.graph.totals();
         prop_assert_eq!(totals.1, Some(totals.0), "what is lost has a root too");
     }
@@ -222,7 +222,7 @@ proptest! {
         let all: Vec<u64> = roots.iter().chain(&on_stack).copied().collect();
         let held = reached(&words, &all);
         let area = HEAP..HEAP + BYTES;
-        let heap = read(&made, blocks(BLOCKS), std::slice::from_ref(&area), Vec::new(), MOST_BLOCKS).expect("nothing is spilled");
+        let heap = read(&made, blocks(BLOCKS), std::slice::from_ref(&area), &Default::default(), MOST_BLOCKS).expect("nothing is spilled");
         let is_lost = |at| heap.graph.static_at(at).is_some_and(|(_, name)| name == "lost");
         let lost: Vec<u64> = heap.graph.roots().iter().filter(|root| is_lost(root.address)).map(|root| root.object.0.into()).collect();
         for block in &lost {
@@ -244,7 +244,7 @@ proptest! {
             words.insert((link.from, link.slot), (link.to, link.into));
         }
         let area = HEAP..HEAP + BYTES;
-        let heap = read(&made, blocks(BLOCKS), std::slice::from_ref(&area), Vec::new(), MOST_BLOCKS).expect("nothing is spilled");
+        let heap = read(&made, blocks(BLOCKS), std::slice::from_ref(&area), &Default::default(), MOST_BLOCKS).expect("nothing is spilled");
         let roots: Vec<u64> = heap.graph.roots().iter().map(|root| u64::from(root.object.0)).collect();
         let held = reached(&words, &roots);
         prop_assert!(held.iter().all(|held| *held), "each has a way: {:?} of {:?}", held, roots);

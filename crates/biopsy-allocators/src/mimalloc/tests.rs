@@ -17,7 +17,7 @@ fn sum(all: &[(u64, u64)]) -> Blocks {
 
 #[test]
 fn a_made_process_is_counted_in_each_layout() {
-    for layout in 0..MadeImage::MIMALLOC {
+    for (layout, build) in BUILDS.iter().enumerate() {
         let Footprint { allocators, warnings, .. } = footprint(&MadeImage::of_mimalloc(layout), &[]);
         let [mimalloc] = allocators.as_slice() else { panic!("{layout}: {warnings:?}") };
         assert!(mimalloc.whole && warnings.is_empty(), "{layout}: {warnings:?}");
@@ -25,7 +25,7 @@ fn a_made_process_is_counted_in_each_layout() {
         assert_eq!(arena.used, sum(&[(17, 64), (4, 2048), (1, 114_688), (1, MIB)]), "{layout}");
         assert_eq!(arena.free, sum(&[(3, 64), (1, 114_688)]), "{layout}");
         assert_eq!(mimalloc.cached, sum(&[(2, 64)]), "{layout}");
-        assert_eq!(arena.system, BUILDS[layout].segment.unit + 20 * SLICE, "{layout}");
+        assert_eq!(arena.system, build.segment.unit + 20 * SLICE, "{layout}");
         assert_eq!((arena.heaps, arena.unknown), (2, 0), "{layout}");
     }
 }

@@ -246,8 +246,8 @@ fn java_heap(java: &Path, folder: &TempDir, option: &str, name: &str) {
     let (Some(heap), Some(codes)) = (heap, codes) else {
         return target.stop();
     };
-    // `Metaspace used 1K, committed 2K, reserved 3K` is behind the heap.
-    let (heap, classes) = heap.split_once("Metaspace").expect("both");
+    // `Metaspace used 1K, committed 2K, reserved 3K` is behind the heap, up to 24.
+    let (heap, classes) = heap.split_once("Metaspace").unwrap_or((heap.as_str(), ""));
     // Of G1 the region in which objects are made counts when it is full.
     let says = if name == "G1" {
         kilobytes(heap, "used ")
@@ -256,8 +256,10 @@ fn java_heap(java: &Path, folder: &TempDir, option: &str, name: &str) {
         heap.lines().filter(|line| line.contains(" used ")).map(|line| kilobytes(line, " used ")).sum()
     };
     assert!(used.abs_diff(says) <= 2 << 20, "{used}, by jcmd {says}: {heap} {runtime:#}");
-    let says = kilobytes(classes.lines().next().unwrap_or_default(), "committed ");
-    assert!(metaspace.abs_diff(says) <= 512 << 10, "{metaspace}, by jcmd {says}: {runtime:#}");
+    if !classes.is_empty() {
+        let says = kilobytes(classes.lines().next().unwrap_or_default(), "committed ");
+        assert!(metaspace.abs_diff(says) <= 512 << 10, "{metaspace}, by jcmd {says}: {runtime:#}");
+    }
     // Since 21 the sum stands below.
     let says = codes
         .lines()
