@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::below;
+use crate::fallback;
 use crate::plausible;
 use crate::quote::Quote;
 use crate::value::{How, KeyQuote, Place, quoted, skip_blank, skip_space};
@@ -20,7 +21,8 @@ pub(crate) fn place(text: &[u8], name: &Range<usize>) -> Option<Place> {
     let at = below_question(text, name)
         .or_else(|| behind_call(text, name))
         .or_else(|| behind_dots(text, name))
-        .or_else(|| of_installer(text, name))?;
+        .or_else(|| of_installer(text, name))
+        .or_else(|| fallback::behind_name(text, name))?;
     let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
     Some(Place { key: name.start, at, how, key_quote: None, whole_line: false })
 }
@@ -57,7 +59,9 @@ fn below_question(text: &[u8], name: &Range<usize>) -> Option<usize> {
         sign.is_some() || text[name.clone()].starts_with(b"$") || front.ends_with(b"printenv ");
     let is_asked = is_reference && ASKS.iter().any(|word| front.ends_with(word));
     let is_typed = matches!(front, b"> " | b">>> " | b"irb> ") && text[name.clone()].contains(&b'.');
-    let newline = below::newline(text, name.end + closing).filter(|_| is_closed && (is_asked || is_typed))?;
+    let is_got = is_command_that_gets(before);
+    let newline =
+        below::newline(text, name.end + closing).filter(|_| is_closed && (is_asked || is_typed || is_got))?;
     let word = below::word_below(text, name.start, newline)?;
     // What was typed next, and not what was answered.
     let is_answer = text[word.end..].first().is_none_or(|b| matches!(b, b'\n' | b'\r'))
@@ -65,6 +69,17 @@ fn below_question(text: &[u8], name: &Range<usize>) -> Option<usize> {
         && !text[word.clone()].starts_with(b"%")
         && (!is_typed || Quote::at(text, word.start).is_some());
     is_answer.then_some(word.start)
+}
+
+/// `$ shopctl config get `: a command behind the prompt of a shell that asks for one setting, whose path may begin already.
+fn is_command_that_gets(before: &[u8]) -> bool {
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || b"_.-:/".contains(b);
+    let front = &before[..before.len() - before.iter().rev().take_while(is_path).count()];
+    let prompt = [&b"$ "[..], b"# ", b"% "].iter().find_map(|sign| {
+        let at = memchr::memmem::find(front, sign)?;
+        (!front[..at].contains(&b' ')).then_some(at + sign.len())
+    });
+    prompt.is_some_and(|at| [&b" get "[..], b" read "].iter().any(|verb| front[at..].ends_with(verb)))
 }
 
 /// `k:`, a ruler of hyphens, and below it `v`.
@@ -143,6 +158,11 @@ mod tests {
             ("$ printenv KK\nv1xQ\n", "KK", Some("v1xQ")),
             ("PS> Write-Host $env:KK\nv1xQ\n", "KK", Some("v1xQ")),
             ("> var.kk\n\"v1xQ\"\n> exit\n", "var.kk", Some("v1xQ")),
+            ("$ shopctl config get KK\nv1xQ\n", "KK", Some("v1xQ")),
+            ("root@db1:/# shopctl config get shop.KK\nv1xQ\n", "KK", Some("v1xQ")),
+            ("$ see how to get KK of it\nv1xQ\n", "KK", None),
+            ("they get KK\nv1xQ\n", "KK", None),
+            ("$ shopctl get KK\nmore than one word\n", "KK", None),
             // A word is not asked for, what is typed next is no answer, and a quotation is no console.
             ("$ echo KK\nv1xQ\n", "KK", None),
             ("C:\\build>echo %KK%\nC:\\build>\n", "KK", None),

@@ -51,7 +51,7 @@ impl Check {
             Self::Card => is_alone && !goes_on(text, value.end, b'.') && is_card(bytes),
             Self::Phone => is_alone && (8..=15).contains(&digits(bytes).count()),
             Self::Host => !is_this_host(bytes),
-            Self::Credentials => is_credentials(&text[..value.start], bytes),
+            Self::Credentials => is_credentials(&text[..value.start], bytes) && !is_filled_in(text, &value),
             Self::NoPrompt => !bytes.trim_ascii_end().ends_with(b":"),
             Self::OfAddress => !is_example(&text[..value.start], bytes),
         };
@@ -164,6 +164,17 @@ fn is_credentials(before: &[u8], value: &[u8]) -> bool {
         && !head.to_ascii_lowercase().ends_with(b"authorization");
     let is_word = !has_scheme && is_name(value) && value.len() < 32 && !crate::scrambled::is_scrambled(value);
     !is_of_path && !is_variable && !is_call && !is_word
+}
+
+/// `Authorization: Bearer {token}`: what documentation and clients fill in: one word in braces.
+fn is_filled_in(text: &[u8], value: &Range<usize>) -> bool {
+    let bytes = &text[value.clone()];
+    let word = bytes.strip_prefix(b"{").unwrap_or(bytes);
+    let is_open = word.len() < bytes.len() || text[..value.start].ends_with(b"{");
+    is_open
+        && text.get(value.end) == Some(&b'}')
+        && (1..=32).contains(&word.len())
+        && word.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-' | b'.'))
 }
 
 /// `/a?authorization=x1&lang=en`: in a query the next parameter is none of the credentials.

@@ -176,6 +176,16 @@ const NO_SECRETS: [&[u8]; 24] = [
     b"namespace",
 ];
 
+/// `"Header": "X-Api-Key", "Store": "database"`: where secrets are looked for and kept, in words.
+fn is_way_of_keeping(name: &[u8], value: &[u8]) -> bool {
+    const NAMES: [&[u8]; 8] =
+        [b"header", b"headername", b"store", b"storage", b"provider", b"backend", b"scheme", b"source"];
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+        && value.split(|b| *b == b'-').all(|word| {
+            word.first().is_some_and(u8::is_ascii_alphabetic) && word[1..].iter().all(u8::is_ascii_lowercase)
+        })
+}
+
 /// `"db": "x", "mq": "y"}`: the texts of an object that holds no other values.
 fn texts_of_object(text: &[u8], at: usize) -> Vec<Value> {
     let end = text.len().min(at + OBJECT_REACH);
@@ -190,7 +200,8 @@ fn texts_of_object(text: &[u8], at: usize) -> Vec<Value> {
         }
         let Some(value) = quoted(text, skip_space(text, colon + 1)) else { break };
         at = value.range.end + length;
-        let is_secret = !NO_SECRETS.iter().any(|word| text[name.range.clone()].eq_ignore_ascii_case(word));
+        let is_secret = !NO_SECRETS.iter().any(|word| text[name.range.clone()].eq_ignore_ascii_case(word))
+            && !is_way_of_keeping(&text[name.range.clone()], &text[value.range.clone()]);
         if is_secret {
             values.push(value);
         }
@@ -287,6 +298,8 @@ mod tests {
             ("\"k\":{\"type\":\"a1\"}", vec![]),
             ("\"k\":{\"db\":\"a1\",\"mq\":\"b2\"}", vec!["a1", "b2"]),
             ("\"k\":{\"db\":\"a1\",\"user\":\"b2\"}", vec!["a1"]),
+            ("\"k\":{\"Header\":\"X-Api-Key\",\"Store\":\"database\"}", vec![]),
+            ("\"k\":{\"Header\":\"a1\",\"store\":\"b2\"}", vec!["a1", "b2"]),
             ("\"k\":{}", vec![]),
             ("\"k\":\"a1\" -> \"b2\"", vec!["a1", "b2"]),
         ] {

@@ -54,11 +54,15 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
         || is_pinned(before_value)
         || is_bound(before, between, name, value)
         || is_name_in_list(between, value)
+        || is_variable_of_psql(between, value)
+        || is_name_in_store(before, name)
         || !quoted
             && (is_closed && is_path_in_template(before, between)
                 || is_tested(before, between, value)
                 || is_placeholder_of_words(value, behind)
                 || is_rule_for_users(value, behind)
+                || is_instruction(value, behind)
+                || is_optional_argument(before, between, value)
                 || is_database_of_client(before, between, value, behind)
                 || is_digest_behind_word(name, value)
                 || is_kind_of_object(between, value, behind)
@@ -96,7 +100,59 @@ fn without_quote(between: &[u8]) -> &[u8] {
 fn is_rule_of_framework(between: &[u8], value: &[u8], behind: &[u8]) -> bool {
     const CHECKS: [&[u8]; 6] =
         [b"required", b"nullable", b"sometimes", b"string", b"confirmed", b"current_password"];
-    memchr::memmem::find(between, b"=> [").is_some() && CHECKS.contains(&value) && behind.starts_with(b"', ")
+    // `'min:12'` behind one of them.
+    let is_bound = value.iter().rposition(|b| *b == b':').is_some_and(|colon| {
+        let (name, number) = (&value[..colon], &value[colon + 1..]);
+        !name.is_empty()
+            && name.iter().all(|b| b.is_ascii_lowercase() || *b == b'_')
+            && (1..=3).contains(&number.len())
+            && number.iter().all(u8::is_ascii_digit)
+    });
+    let follows =
+        || between.split(|b| *b == b'\'').any(|word| CHECKS.contains(&word)) && between.ends_with(b"', '");
+    memchr::memmem::find(between, b"=> [").is_some()
+        && (CHECKS.contains(&value) && behind.starts_with(b"', ") || is_bound && follows())
+}
+
+/// `PASSWORD :'password'`: what psql fills in.
+fn is_variable_of_psql(between: &[u8], value: &[u8]) -> bool {
+    between.trim_ascii() == b":'" && value.iter().all(|b| b.is_ascii_lowercase() || *b == b'_')
+}
+
+/// `gcloud secrets versions access latest --secret=db-password`: which one of those that are kept there.
+fn is_name_in_store(before: &[u8], name: &[u8]) -> bool {
+    name == b"secret"
+        && before.ends_with(b" --")
+        && memchr::memmem::find(before, b"gcloud ").is_some()
+        && memchr::memmem::find(before, b"secrets ").is_some()
+}
+
+/// `Password: leave empty to keep the old one`, `Passwort: siehe KeePass`, `password: same as on db2`: what to do, and where to look.
+fn is_instruction(value: &[u8], behind: &[u8]) -> bool {
+    const SAYS: [(&[u8], &[&[u8]]); 8] = [
+        (b"leave", &[b" empty", b" blank", b" it ", b" this ", b" unset", b" as "]),
+        (b"same", &[b" as ", b" for ", b" like ", b" on "]),
+        (b"siehe", &[b" "]),
+        (b"voir", &[b" "]),
+        (b"vedi", &[b" "]),
+        (b"zie", &[b" "]),
+        (b"wie", &[b" bei ", b" auf ", b" oben", b" immer"]),
+        (b"permission", &[b" denied"]),
+    ];
+    let word = value.iter().position(|b| *b == b' ').unwrap_or(value.len());
+    SAYS.iter().find(|(first, _)| first.eq_ignore_ascii_case(&value[..word])).is_some_and(|(_, next)| {
+        // A value may have been read to the end of its line, or to the end of its first word.
+        next.iter()
+            .any(|next| value[word..].starts_with(next) || word == value.len() && behind.starts_with(next))
+    })
+}
+
+/// `[-storepass <password>]     password for the store`: what the help of a program says of an option that may be left out.
+fn is_optional_argument(before: &[u8], between: &[u8], value: &[u8]) -> bool {
+    between == b">"
+        && before.ends_with(b"<")
+        && value.starts_with(b"]")
+        && memchr::memmem::find(before, b"[-").is_some()
 }
 
 /// `Password:RequireNonAlphanumeric=false`: what a password must be like, as a setting.
@@ -351,6 +407,29 @@ mod tests {
             ("up{namespace=\"shop\",password=\"winter-2024\"} 1", "password", "winter-2024", false),
             ("  'password' => ['required', 'confirmed'],", "password", "required", true),
             ("  'password' => ['required'],", "password", "required", false),
+            ("  'password' => ['required', 'min:12'],", "password", "min:12", true),
+            ("  'password' => ['hunter2', 'min:12'],", "password", "min:12", false),
+            ("  'password' => ['required', 'Kq7x:12m'],", "password", "Kq7x:12m", false),
+            ("WITH PASSWORD :'password';", "PASSWORD", "password", true),
+            ("WITH PASSWORD :'Kq7xm2'", "PASSWORD", "Kq7xm2", false),
+            ("WITH PASSWORD 'password'", "PASSWORD", "password", false),
+            ("gcloud secrets versions access latest --secret=db-password", "secret", "db-password", true),
+            ("shopctl access latest --secret=db-password", "secret", "db-password", false),
+            ("Password: leave empty to keep the old one", "Password", "leave", true),
+            ("Password: leave empty to keep", "Password", "leave empty to keep", true),
+            ("Password: leave2x empty", "Password", "leave2x", false),
+            ("Password: leave", "Password", "leave", false),
+            ("Password: leave river comet bronze", "Password", "leave river comet bronze", false),
+            ("password: same as on db2", "password", "same", true),
+            ("Passwort: siehe KeePass", "Passwort", "siehe", true),
+            ("incorrect password: Permission denied, try", "password", "Permission", true),
+            (
+                "  [-storepass <password>]   password of the store",
+                "password",
+                "]   password of the store",
+                true,
+            ),
+            ("<password>]Kq7x</password>", "password", "]Kq7x", false),
             ("Password:RequireDigit=true", "Password", "RequireDigit", true),
             ("Password:RequiredLength=12", "Password", "RequiredLength=12", true),
             ("Password:RequireDigit=horse", "Password", "RequireDigit", false),

@@ -11,6 +11,7 @@ use crate::key_name::{NAME_REACH, ends_word, name_bounds, starts_word, word_befo
 use crate::mention::is_mentioned;
 use crate::place::LastPlace;
 use crate::plausible::{self, Lists};
+use crate::published::is_in_digest;
 use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
 use crate::scrambled::{is_no_name, is_unspoken};
@@ -153,17 +154,23 @@ impl KeyRule {
             }
         }
         let is_of_phrase = text[name.clone()].to_ascii_lowercase().ends_with(b"phrase");
-        if is_of_phrase {
-            for value in values.iter_mut().filter(|value| !value.quoted) {
+        let may_be_sentence = matches!(self.strength, Strength::Any | Strength::Mixed);
+        let is_made_up = |value: &Value| {
+            let bytes = &text[value.range.clone()];
+            is_of_phrase && phrase::is_made_up_sentence(bytes)
+                || may_be_sentence && phrase::is_numbered_sentence(bytes)
+        };
+        if is_of_phrase || may_be_sentence && matches!(place.how, How::Assigned { .. }) {
+            for value in values.iter_mut().filter(|value| {
+                !value.quoted && text.get(value.range.start).is_some_and(u8::is_ascii_uppercase)
+            }) {
                 let mut whole = value.clone();
                 value::extend_to_line(text, &mut whole);
-                if phrase::is_made_up_sentence(&text[whole.range.clone()]) {
+                if is_made_up(&whole) {
                     *value = whole;
                 }
             }
         }
-        let is_made_up =
-            |value: &Value| is_of_phrase && phrase::is_made_up_sentence(&text[value.range.clone()]);
         // `pin the runner to windows-2019`: codes stand at once behind their name.
         if is_said && self.strength == Strength::Code {
             values.retain(|value| value.range.start <= name.end + 6);
@@ -363,6 +370,9 @@ impl KeyRule {
     /// The name that the keyword is part of, unless its other words make it harmless.
     fn name_around(&self, text: &[u8], word: Range<usize>, lists: &Lists) -> Option<Range<usize>> {
         let name = name_bounds(text, word.clone());
+        if is_in_digest(text, name.start) {
+            return None;
+        }
         if is_of_resource(text, name.clone()) || self.compound && name.len() == word.len() {
             return None;
         }

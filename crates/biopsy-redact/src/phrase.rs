@@ -53,7 +53,31 @@ pub(crate) fn is_spoken_phrase(value: &[u8]) -> bool {
 /// `The tall clock always sings after midnight.`: a sentence that says nothing about a secret, as somebody has made one up to remember
 /// it. Only where a name says that a phrase follows.
 pub(crate) fn is_made_up_sentence(value: &[u8]) -> bool {
-    const ABOUT: [&[u8]; 34] = [
+    let Some(words) = value.strip_suffix(b".") else { return false };
+    is_sentence_about_nothing(words, &[])
+}
+
+/// `Our old bicycle was in the garage 6!`: a sentence with a number and a sign at its end, as rules about passwords make people write it.
+pub(crate) fn is_numbered_sentence(value: &[u8]) -> bool {
+    const DIGITS_MAX: usize = 6;
+    let Some(number) = value.strip_suffix(b"!").or_else(|| value.strip_suffix(b"?")) else { return false };
+    let digits = number.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let words = number[..number.len() - digits].strip_suffix(b" ");
+    (1..=DIGITS_MAX).contains(&digits)
+        && words.is_some_and(|words| {
+            is_sentence_about_nothing(words, &[b"is", b"are", b"was", b"has", b"have", b"to"])
+        })
+}
+
+/// A capital, five words or more, and none that sentences about secrets have, but for those that are `allowed`.
+fn is_sentence_about_nothing(words: &[u8], allowed: &[&[u8]]) -> bool {
+    const ABOUT: [&[u8]; 40] = [
+        b"least",
+        b"letters",
+        b"characters",
+        b"attempt",
+        b"attempts",
+        b"line",
         b"password",
         b"passphrase",
         b"phrase",
@@ -89,13 +113,12 @@ pub(crate) fn is_made_up_sentence(value: &[u8]) -> bool {
         b"required",
         b"given",
     ];
-    let Some(words) = value.strip_suffix(b".") else { return false };
     let mut count = 0;
     let is_word = |word: &[u8]| {
         count += 1;
         (1..=14).contains(&word.len())
             && word.iter().all(u8::is_ascii_alphabetic)
-            && !ABOUT.iter().any(|known| known.eq_ignore_ascii_case(word))
+            && (allowed.contains(&word) || !ABOUT.iter().any(|known| known.eq_ignore_ascii_case(word)))
     };
     words.first().is_some_and(u8::is_ascii_uppercase)
         && words.split(|b| *b == b' ').all(is_word)
@@ -119,6 +142,19 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_made_up_sentence(value.as_bytes()), wanted, "{value}");
+        }
+        for (value, wanted) in [
+            ("Our old bicycle was in the garage 6!", true),
+            ("My new coffee machine is behind the cellar 2041?", true),
+            ("Our old bicycle was in the garage", false),
+            ("Our old bicycle was in the garage 6", false),
+            ("The password must have more than 8!", false),
+            ("It needs letters and at least 8!", false),
+            ("Wrong in line 6!", false),
+            ("6!", false),
+            ("!", false),
+        ] {
+            assert_eq!(is_numbered_sentence(value.as_bytes()), wanted, "{value}");
         }
     }
 

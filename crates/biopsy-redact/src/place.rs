@@ -7,7 +7,7 @@ use crate::plausible;
 use crate::quote::Quote;
 use crate::rules::Strength;
 use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
-use crate::{answered, attribute, below, declared, lead, reported};
+use crate::{answered, attribute, below, declared, fallback, lead, marks, reported};
 
 /// Operations of WildFly on what the name in front of the colon is called.
 const CALLS: [&[u8]; 3] =
@@ -60,6 +60,7 @@ fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         at += 1;
         // `["key"]` closes its quote first, `user[key]` has none.
     }
+    at += marks::around(text, &name, at, quote);
     // `key[$e]=x` of KDE
     if text[at..].starts_with(b"[$") {
         let flags = text[at + 2..].iter().take(3).take_while(|b| b.is_ascii_lowercase()).count();
@@ -118,6 +119,11 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
             colon = true;
             1
         }
+        // `DB_TOKEN - x1` alone in a line
+        [b'-', b' ', ..] if marks::is_dash_of_line(text, name, at) => {
+            colon = true;
+            1
+        }
         // `password - [x]`
         [b'-', b' ', b'[', ..] if text.get(at.wrapping_sub(1)) == Some(&b' ') => {
             colon = true;
@@ -156,7 +162,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     // `/system-property=key:add(value="x")`
     let call = CALLS.iter().find(|call| colon && text[separator_end..].starts_with(call));
     let separator_end = separator_end + call.map_or(0, |call| call.len());
-    let mut value = lead::quote_behind(text, skip_blank(text, separator_end));
+    let first = skip_blank(text, separator_end);
+    let mut value = fallback::of_expression(text, first).unwrap_or_else(|| lead::quote_behind(text, first));
     // A value that begins on the next line, behind a backslash.
     if !quoted_key
         && text.get(value) == Some(&b'\\')
@@ -195,7 +202,12 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     // A byte order mark may stand in front.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let line = &line[number_of_line(line)..];
-    let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
+    // `* *key*: x`
+    let is_starred = line.ends_with(b"*") && text[..at].ends_with(b"*");
+    let setting = starts_line
+        && line
+            .iter()
+            .all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#') || is_starred && *b == b'*');
     let spaced = value > separator_end;
     // `X-Vault-Token: x` is a header wherever it stands.
     // So is what `curl -v` says that it sent or got.

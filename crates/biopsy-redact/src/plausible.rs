@@ -175,10 +175,16 @@ fn is_cut_off(value: &[u8]) -> bool {
     };
     let points = [&b"..."[..], "…".as_bytes()].iter().find_map(|points| value.strip_suffix(*points));
     let rest = value.iter().rev().take_while(|b| matches!(b, b'x' | b'X' | b'-')).count();
-    points.is_some_and(|begin| is_beginning(begin) && begin.iter().any(|b| b"-_.".contains(b)))
-        || rest >= REST_MIN.max(value.len() / 2)
-            && is_beginning(&value[..value.len() - rest])
-            && value[..value.len() - rest].last().is_none_or(|b| b"-_.".contains(b))
+    // `base64:...`
+    let is_encoding = |begin: &[u8]| {
+        begin.len() <= 10
+            && begin.strip_suffix(b":").is_some_and(|name| name.iter().all(u8::is_ascii_alphanumeric))
+    };
+    points.is_some_and(|begin| {
+        is_encoding(begin) || is_beginning(begin) && begin.iter().any(|b| b"-_.".contains(b))
+    }) || rest >= REST_MIN.max(value.len() / 2)
+        && is_beginning(&value[..value.len() - rest])
+        && value[..value.len() - rest].last().is_none_or(|b| b"-_.".contains(b))
 }
 
 /// `****`, `xxxxx`, `......`, `•••`, `***hidden***`.
@@ -544,6 +550,12 @@ fn is_random(value: &[u8]) -> bool {
     let alphabet =
         body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-' | b'.'));
     let separators = body.iter().filter(|b| matches!(b, b'/' | b'-' | b'_' | b'+' | b'.')).count();
+    // Whole groups of base64 with their padding: two of its 64 signs are no letters and digits, by chance more.
+    let is_padded = body.len() < value.len()
+        && value.len() >= 40
+        && value.len().is_multiple_of(4)
+        && !body.iter().any(|b| matches!(b, b'-' | b'_' | b'.'));
+    let separators = if is_padded { separators / 2 } else { separators };
     let has_sign = body.iter().any(|b| b"!@#$%^&*".contains(b));
     is_random_of_one_case(body)
         || has_sign && body.len() >= 24 && digits >= 2 && lower >= 3 && upper >= 3 && is_no_word(body)

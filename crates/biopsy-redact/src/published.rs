@@ -11,8 +11,17 @@ pub(crate) fn is_published(text: &[u8], run: &Range<usize>) -> bool {
     // Keys that Stripe, Clerk and others call publishable.
     [&b"pk_live_"[..], b"pk_test_"].iter().any(|begin| text[run.clone()].starts_with(begin))
         || is_entity_tag(&text[..run.start])
+        || is_in_digest(text, run.start)
         || is_request_of_store(&text[run.end..])
         || is_of_public_key(text, run)
+}
+
+/// Is this inside of `sha512-z6sg9uctiyj3...==`, the digest of a file as lock files and pages have it (Subresource Integrity)?
+pub(crate) fn is_in_digest(text: &[u8], at: usize) -> bool {
+    const DIGITS_MAX: usize = 88;
+    let is_of_digest = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+    let length = text[..at].iter().rev().take(DIGITS_MAX).take_while(is_of_digest).count();
+    [&b"sha512-"[..], b"sha384-", b"sha256-"].iter().any(|kind| text[..at - length].ends_with(kind))
 }
 
 /// `W/"e88-OMq8cEwqVYRhboXwtHfMHZEo3Hz"`: a weak tag (RFC 9110, section 8.8.3), also inside of a string.
@@ -60,6 +69,10 @@ mod tests {
             (r#"{"if-none-match":"W/\"RUN\""}"#, true),
             (r#"{"m":"{\"etag\":\"W/\\\"RUN\\\"\"}"}"#, true),
             ("tag \"RUN\"", false),
+            ("\"integrity\": \"sha512-RUN==\"", true),
+            ("\"integrity\": \"sha512-+/RUN==\"", true),
+            ("\"integrity\": \"sha512-x RUN==\"", false),
+            ("sha1-RUN", false),
             ("W/RUN", false),
             ("- RUN= SigV4 ECDHE-RSA-AES128-GCM-SHA256 AuthHeader", true),
             ("- RUN= SigV9 x", false),

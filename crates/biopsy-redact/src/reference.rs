@@ -47,8 +47,11 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
     if is_of_template || is_tag || is_tag_of_store(value) || is_of_store(value) {
         return true;
     }
-    // `[% name %]` of the Template Toolkit, up to its first blank.
-    if value == b"[%" || value.starts_with(b"[% ") {
+    // `[% name %]` of the Template Toolkit and `$[ name ]` of pipelines, up to its first blank.
+    if [&b"[%"[..], b"$["]
+        .iter()
+        .any(|open| value.strip_prefix(*open).is_some_and(|rest| matches!(rest, [] | [b' ', ..])))
+    {
         return true;
     }
     let wrapped: [(&[u8], &[u8]); 10] = [
@@ -129,7 +132,11 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
                 && name.iter().rposition(|b| *b == b'_').is_some_and(|last| is_number(&name[last + 1..]))
         })
         || value.strip_prefix(b"$env:").is_some_and(name_like)
-        || inner(b"@", b"@").is_some_and(upper_name)
+        || inner(b"@", b"@").is_some_and(|name| upper_name(name) || is_dotted(name))
+        // `#{Db.Password}#`, which a release fills in
+        || inner(b"#{", b"}#").is_some_and(name_like)
+        || value.strip_prefix(b"env:").is_some_and(upper_name)
+        || is_field_of_store(value)
         // `__DB_PASSWORD__`, which a pipeline fills in
         || inner(b"__", b"__").is_some_and(|name| upper_name(name) && name.contains(&b'_'))
         || (value.len() > 2
@@ -147,14 +154,31 @@ fn has_message(value: &[u8]) -> bool {
     name > 0 && behind.strip_prefix(b":").unwrap_or(behind).starts_with(b"?")
 }
 
+/// `mail.password`: words with points between them, as settings are called.
+fn is_dotted(name: &[u8]) -> bool {
+    name.contains(&b'.') && name.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'.' | b'_'))
+}
+
+/// What fields of stores are called, and names end in.
+const OF_SECRETS: [&[u8]; 5] = [b"key", b"password", b"token", b"secret", b"credentials"];
+
+/// `kv/ci/gitlab#token`: the path of an entry, and the name of one of its fields.
+fn is_field_of_store(value: &[u8]) -> bool {
+    let Some(sign) = memchr::memchr(b'#', value) else { return false };
+    let (path, field) = (&value[..sign], &value[sign + 1..]);
+    let is_word = |word: &[u8]| {
+        !word.is_empty() && word.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_'))
+    };
+    path.contains(&b'/')
+        && path.split(|b| *b == b'/').all(is_word)
+        && is_word(field)
+        && words_of(field).last().is_some_and(|word| OF_SECRETS.contains(&word))
+}
+
 /// `{{ lookup('env', 'X') }}` of Jinja and no more than this call, `<path:secret/data/shop#password>` of a plugin,
 /// `%kernel.project_dir%/x` of a framework, `%1` of a batch file, `$OctopusApiKey` of a shell.
 fn is_expression(value: &[u8]) -> bool {
-    const OF_SECRETS: [&[u8]; 5] = [b"key", b"password", b"token", b"secret", b"credentials"];
     let inner = |start: &[u8], end: &[u8]| -> Option<&[u8]> { value.strip_prefix(start)?.strip_suffix(end) };
-    let is_dotted = |name: &[u8]| {
-        name.contains(&b'.') && name.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'.' | b'_'))
-    };
     let directory = value.strip_prefix(b"%").and_then(|rest| rest.split(|b| *b == b'%').next());
     let is_in_directory =
         directory.is_some_and(|name| is_dotted(name) && value[name.len() + 1..].starts_with(b"%/"));
@@ -215,13 +239,17 @@ fn is_of_store(value: &[u8]) -> bool {
         b"bws",
     ];
     let scheme = memchr::memmem::find(value, b"://").map(|end| &value[..end]);
-    let scheme = scheme.map(|scheme| scheme.strip_prefix(b"ref+").unwrap_or(scheme));
+    // `ref+awssecrets://` of vals: whatever the store is called.
+    let is_ref = scheme
+        .and_then(|scheme| scheme.strip_prefix(b"ref+"))
+        .is_some_and(|store| !store.is_empty() && store.iter().all(u8::is_ascii_alphanumeric));
     let is_path = |rest: &[u8]| {
         rest.contains(&b'/')
             && rest.iter().all(|b| b.is_ascii_alphanumeric() || b"/_-.#:".contains(b))
             && !is_scrambled(rest)
     };
-    scheme.is_some_and(|scheme| SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)))
+    is_ref
+        || scheme.is_some_and(|scheme| SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)))
         || [&b"@Microsoft.KeyVault("[..], b"{{resolve:", b"arn:aws", b"%env("]
             .iter()
             .any(|start| value.starts_with(start))
@@ -286,6 +314,13 @@ mod tests {
             "@Microsoft.KeyVault(SecretUri=x)",
             "{{resolve:ssm:x}}",
             "arn:aws:secretsmanager:eu-west-1:1:secret:db",
+            "$[ variables.dbPassword ]",
+            "$[",
+            "@mail.password@",
+            "#{Db.Password}#",
+            "env:DB_PASSWORD",
+            "ref+awssecrets://shop/db",
+            "kv/ci/gitlab#token",
         ] {
             assert!(is_reference(text.as_bytes()), "{text}");
         }
@@ -319,6 +354,13 @@ mod tests {
             "vault:Kq7xm2pzWq",
             "s%s%x9",
             "Kq7xm2pz",
+            "$[Kq7xm2pz",
+            "@Mail.Kq7x@",
+            "#{Kq7xm#2pz}#",
+            "env:Kq7xm2pz",
+            "ref+Kq7x",
+            "kv/ci/gitlab#Kq7xm2pz",
+            "river#token",
         ] {
             // `!vault` alone is a tag of Ansible.
             let wanted = text == "!vault";

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::plausible;
 use crate::quote::Quote;
-use crate::value::{How, Place, skip_blank};
+use crate::value::{How, Place, quoted, skip_blank};
 
 /// How far behind the name its value may be reported, in bytes.
 const REACH: usize = 160;
@@ -50,8 +50,10 @@ pub(crate) fn place(text: &[u8], name: &Range<usize>) -> Option<Place> {
         .or_else(|| behind_path_of_store(text, name))
         .or_else(|| behind_type(text, name.end))
         .or_else(|| in_command(text, name))
+        .or_else(|| changed(text, name))
         .or_else(|| below_path(text, name))
-        .or_else(|| below_number(text, name))?;
+        .or_else(|| below_number(text, name))
+        .or_else(|| in_validation(text, name))?;
     let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
     Some(Place { key: name.start, at, how, key_quote: None, whole_line: false })
 }
@@ -104,7 +106,8 @@ fn behind_path_of_store(text: &[u8], name: &Range<usize>) -> Option<usize> {
     let rest = text.get(name.end..text.len().min(name.end + REACH))?.strip_prefix(b" ")?;
     let word = &rest[..rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len())];
     let is_value = plausible::is_of_a_cell(word) || plausible::is_no_word(word) || plausible::is_uuid(word);
-    (is_command && is_value).then_some(name.end + 1)
+    // `PUT /oauth/token HTTP/1.1` is a request.
+    (is_command && is_value && !word.starts_with(b"HTTP/")).then_some(name.end + 1)
 }
 
 /// `$(k)="v"`, `${k} = "v"`, `Substituting ${shop.k} with v`
@@ -198,6 +201,37 @@ fn below_path(text: &[u8], name: &Range<usize>) -> Option<usize> {
     is_value.then_some(at)
 }
 
+/// `changed k from "u" to "v"`, `setting k to v`: what whoever keeps account of settings writes.
+fn changed(text: &[u8], name: &Range<usize>) -> Option<usize> {
+    let rest = line(text, name.end);
+    if let Some(old) = rest.strip_prefix(b" from ") {
+        let value = quoted(old, 0)?;
+        let (_, length) = Quote::at(old, value.range.end)?;
+        let to = old.get(value.range.end + length..)?.strip_prefix(b" to ")?;
+        return Quote::at(to, 0).map(|_| name.end + rest.len() - to.len());
+    }
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || b"_.-".contains(b);
+    let path = name.start - text[..name.start].iter().rev().take(64).take_while(is_path).count();
+    let before = &text[path.saturating_sub(8)..path];
+    let value = rest.strip_prefix(b" to ")?;
+    let word = &value[..value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len())];
+    let is_value = plausible::is_of_a_cell(word) || plausible::is_no_word(word) || plausible::is_uuid(word);
+    let is_set = [&b"setting "[..], b"Setting "].iter().any(|verb| before.ends_with(verb));
+    (is_set && is_value).then_some(name.end + b" to ".len())
+}
+
+/// `k` alone in a line, and on the one below what is wrong with it: `... [type=string_too_long, input_value='v', input_type=str]`
+fn in_validation(text: &[u8], name: &Range<usize>) -> Option<usize> {
+    const SAYS: &[u8] = b"input_value=";
+    let start = text[..name.start].iter().rev().take(REACH).take_while(|b| **b != b'\n').count();
+    let is_path = |b: &u8| b.is_ascii_alphanumeric() || b"_.-".contains(b);
+    let below = end_of_line(text, name.end)
+        .filter(|_| text[name.start - start..name.start].trim_ascii_start().iter().all(is_path))?;
+    let says = memchr::memmem::find(line(text, below), SAYS)?;
+    let at = below + says + SAYS.len();
+    Quote::at(text, at).map(|_| at)
+}
+
 /// `1) "k"` and on the line below `2) "v"`
 fn below_number(text: &[u8], name: &Range<usize>) -> Option<usize> {
     let is_item = text[..name.start].ends_with(b") \"") && text.get(name.end) == Some(&b'"');
@@ -263,6 +297,16 @@ mod tests {
             ("/shop/config/kk\nsome more words\n", None),
             ("1) \"kk\"\n2) \"v1x\"\n", Some("v1x")),
             ("1) \"kk\"\nOK\n", None),
+            ("ann changed kk from \"\" to \"v1x\"", Some("v1x")),
+            ("ann changed kk from 'u' to 'v1x'", Some("v1x")),
+            ("ann moved kk from here to there", None),
+            ("INFO setting kk to Tree-77-a", Some("Tree-77-a")),
+            ("INFO setting kk to nothing", None),
+            ("reset kk to Tree-77-a", None),
+            ("kk\n  Too long [type=x, input_value='v1x', input_type=str]", Some("v1x")),
+            ("see kk\n  Too long [type=x, input_value='v1x']", None),
+            ("PUT /oauth/kk HTTP/1.1", None),
+            ("put /oauth/kk Tree-77-a", Some("Tree-77-a")),
         ] {
             assert_eq!(of(text, "kk"), value, "{text}");
         }
