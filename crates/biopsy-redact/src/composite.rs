@@ -149,7 +149,7 @@ fn object(text: &[u8], at: usize) -> Option<Value> {
 }
 
 /// Names in an object under the name of secrets that hold none.
-const NO_SECRETS: [&[u8]; 24] = [
+const NO_SECRETS: [&[u8]; 29] = [
     b"pattern",
     b"shape",
     b"title",
@@ -174,6 +174,12 @@ const NO_SECRETS: [&[u8]; 24] = [
     b"ref",
     b"$ref",
     b"namespace",
+    // `"node_modules/js-tokens": {...}` of a lock file
+    b"integrity",
+    b"resolved",
+    b"version",
+    b"license",
+    b"checksum",
 ];
 
 /// `"Header": "X-Api-Key", "Store": "database"`: where secrets are looked for and kept, in words.
@@ -299,6 +305,7 @@ mod tests {
             ("\"k\":{\"db\":\"a1\",\"mq\":\"b2\"}", vec!["a1", "b2"]),
             ("\"k\":{\"db\":\"a1\",\"user\":\"b2\"}", vec!["a1"]),
             ("\"k\":{\"Header\":\"X-Api-Key\",\"Store\":\"database\"}", vec![]),
+            ("\"k\":{\"version\":\"4.0.0\",\"integrity\":\"sha512-x\"}", vec![]),
             ("\"k\":{\"Header\":\"a1\",\"store\":\"b2\"}", vec!["a1", "b2"]),
             ("\"k\":{}", vec![]),
             ("\"k\":\"a1\" -> \"b2\"", vec!["a1", "b2"]),
