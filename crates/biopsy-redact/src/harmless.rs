@@ -63,6 +63,7 @@ pub(crate) fn is_harmless(text: &[u8], name: &Range<usize>, value: &Range<usize>
                 || is_placeholder_of_words(value, behind)
                 || is_rule_for_users(value, behind)
                 || is_instruction(value, behind)
+                || is_user_of_pair(name, behind)
                 || is_database_of_client(before, between, value, behind)
                 || is_digest_behind_word(name, value)
                 || is_kind_of_object(between, value, behind)
@@ -125,6 +126,12 @@ fn is_name_in_store(before: &[u8], name: &[u8]) -> bool {
         && before.ends_with(b" --")
         && memchr::memmem::find(before, b"gcloud ").is_some()
         && memchr::memmem::find(before, b"secrets ").is_some()
+}
+
+/// `Zugangsdaten: backup / Blau77kern`: the user; the password behind the slash has a rule of its own.
+fn is_user_of_pair(name: &[u8], behind: &[u8]) -> bool {
+    const NAMES: [&[u8]; 4] = [b"zugangsdaten", b"anmeldedaten", b"logindaten", b"credenciales"];
+    behind.starts_with(b" / ") && NAMES.iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
 /// `Password: leave empty to keep the old one`, `Passwort: siehe KeePass`, `password: same as on db2`: what to do, and where to look.
@@ -377,8 +384,9 @@ mod tests {
     use super::*;
 
     fn is(text: &str, name: &str, value: &str) -> bool {
-        let name_at = text.find(name).expect("the name");
-        let at = name_at + name.len() + text[name_at + name.len()..].find(value).expect("the value");
+        let first = text.find(name).expect("the name") + name.len();
+        let at = first + text[first..].find(value).expect("the value");
+        let name_at = text[..at].rfind(name).expect("the name");
         is_harmless(text.as_bytes(), &(name_at..name_at + name.len()), &(at..at + value.len()), false)
     }
 
@@ -419,6 +427,8 @@ mod tests {
             ("Password: leave empty to keep", "Password", "leave empty to keep", true),
             ("Password: leave2x empty", "Password", "leave2x", false),
             ("Password: leave", "Password", "leave", false),
+            ("Zugangsdaten: backup / Blau77kern", "Zugangsdaten", "backup", true),
+            ("Zugangsdaten: backup, Blau77kern", "Zugangsdaten", "backup", false),
             ("Password: leave river comet bronze", "Password", "leave river comet bronze", false),
             ("password: same as on db2", "password", "same", true),
             ("Passwort: siehe KeePass", "Passwort", "siehe", true),

@@ -58,8 +58,14 @@ fn is_text_only(rule: &str, text: &str, values: &[String]) -> bool {
                 || text.starts_with("user,password")
                 || text.contains("пароль")
                 || text.contains("parola")
+                || ["$ shopctl config get ", "* *", "mavenPassword - "]
+                    .iter()
+                    .any(|start| text.starts_with(start))
+                || text.contains("input_value=")
         }
-        "token" => text.starts_with("--azdo-pat"),
+        "token" => text.starts_with("--azdo-pat") || text.starts_with("* *"),
+        "auth-token" => text.starts_with("kubeadm_join_token - "),
+        "smtp-auth" => text.contains("XOAUTH2"),
         "mail-token" => text.starts_with("bot "),
         "ai-key" => text.starts_with("sk-0"),
         "issuer-token" => ["use AAAAA", "use sl.", "use 4b1d"].iter().any(|start| text.starts_with(start)),

@@ -55,7 +55,7 @@ pub(super) fn footprint(text: &mut String, summary: &FootprintSummary, level: &s
 fn pools(text: &mut String, runtime: &Runtime) {
     let _ = writeln!(
         text,
-        "\n{}{}:\n\n| pool | in use | objects | committed | in memory |\n| --- | ---: | ---: | ---: | ---: |",
+        "\nMemory of {}{}:\n\n| pool | in use | objects | committed | in memory |\n| --- | ---: | ---: | ---: | ---: |",
         plain(&runtime.name),
         if runtime.whole { "" } else { ", not whole" }
     );

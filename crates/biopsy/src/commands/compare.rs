@@ -14,7 +14,7 @@ use biopsy_report::{
 };
 
 use super::input::{bad_input, look};
-use super::sources::sources;
+use super::sources::{say, sources};
 use crate::render::{Form, for_reports, show};
 use biopsy_foreground::Code;
 use biopsy_terminal::terminal::Terminal;

@@ -41,7 +41,7 @@ fn export_trace(args: &ExportArgs, to: Format) -> Result<Code, Failure> {
         return export_heap(args, HeapFormat::Pprof);
     }
     let capture = capture?;
-    say(&sources);
+    super::sources::say(&sources);
     let mut bytes = Vec::new();
     write(to, &capture, BufWriter::new(&mut bytes))
         .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;

@@ -9,7 +9,7 @@ use biopsy_import::heap::Heap;
 use biopsy_report::{render_heap_answer_json, render_heap_answer_text};
 
 use super::input::{bad_input, look};
-use super::sources::sources;
+use super::sources::{say, sources};
 use crate::render::for_reports;
 use biopsy_foreground::{Code, out};
 use biopsy_terminal::terminal::Terminal;
