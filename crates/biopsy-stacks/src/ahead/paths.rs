@@ -502,3 +502,38 @@ fn keep(known: &mut Vec<Sums>, sums: Sums) {
         known.push(sums);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_was_somewhere_only_if_it_had_done_the_same_until_then() {
+        let way = |at, sums: &[(u64, i8)]| Way {
+            at,
+            state: State::new(&[]),
+            sums: sums
+                .iter()
+                .map(|(lock, net)| {
+                    (*lock, Sum { net: *net, lowest: *net, mode: HoldMode::Alone, gave: *net < 0 })
+                })
+                .collect(),
+            failed: None,
+            decided: false,
+            back: false,
+        };
+        let mut seen = Seen::default();
+        for (way, is_new) in [
+            (way(0x10, &[]), true),
+            (way(0x10, &[]), false),
+            (way(0x11, &[]), true),
+            (way(0x10, &[(0x1000, -1)]), true),
+            (way(0x10, &[(0x1000, 1)]), true),
+            (way(0x10, &[(0x1000, -1)]), false),
+            (way(0x10, &[(0x1000, -1), (0x2000, 1)]), true),
+            (way(0x10, &[]), false),
+        ] {
+            assert_eq!(seen.insert(&way), is_new, "{:#x}, {:?}", way.at, way.sums);
+        }
+    }
+}

@@ -109,3 +109,57 @@ fn unpack(packing: &Packing, size: u64, data: &[u8]) -> Option<Vec<u8>> {
     }
     (out.len() as u64 == size).then_some(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// A section of text that packs well, its size, and how each kind of packing writes it.
+    fn samples() -> (Vec<u8>, [(Packing, Vec<u8>); 2]) {
+        let section: Vec<u8> = (0..40_000_u32).flat_map(|at| (at / 7).to_le_bytes()).collect();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        zlib.write_all(&section).expect("into memory");
+        let zlib = zlib.finish().expect("into memory");
+        let zstd = zstd::encode_all(section.as_slice(), 3).expect("into memory");
+        (section, [(Packing::Zlib, zlib), (Packing::Zstd, zstd)])
+    }
+
+    #[test]
+    fn what_is_unpacked_is_what_was_packed() {
+        let (section, packed) = samples();
+        for (packing, data) in packed {
+            assert_eq!(unpack(&packing, section.len() as u64, &data), Some(section.clone()));
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_not_so_is_damage_and_takes_no_memory() {
+        let (section, packed) = samples();
+        let size = section.len() as u64;
+        for (packing, data) in packed {
+            for wrong in [0, 1, size / 2, size - 1, size + 1, 2 * size, u64::MAX - 1, u64::MAX] {
+                assert_eq!(unpack(&packing, wrong, &data), None, "{wrong} bytes are claimed");
+            }
+            assert!(bounded_by(&data, u64::MAX) <= 1_033 * data.len());
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_changed_is_refused_or_read_and_never_a_crash() {
+        let (section, packed) = samples();
+        let size = section.len() as u64;
+        for (packing, data) in packed {
+            for cut in (0..data.len()).step_by(97) {
+                assert_eq!(unpack(&packing, size, &data[..cut]), None, "{cut} of {} bytes", data.len());
+            }
+            for at in (0..data.len()).step_by(61) {
+                let mut changed = data.clone();
+                changed[at] ^= 0x55;
+                let unpacked = unpack(&packing, size, &changed);
+                assert!(unpacked.is_none_or(|unpacked| unpacked.len() == section.len()));
+            }
+        }
+    }
+}
