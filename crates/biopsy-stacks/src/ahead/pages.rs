@@ -27,14 +27,14 @@ impl<'a> Pages<'a> {
     pub(super) fn number(&self, address: u64, bytes: usize) -> Option<u64> {
         let mut buffer = [0; 8];
         let wanted = buffer.get_mut(..bytes)?;
-        if !self.from_page(address, wanted) {
+        if !self.read_in_page(address, wanted) {
             self.image.read_exact(address, wanted).ok()?;
         }
         Some(u64::from_le_bytes(buffer))
     }
 
     /// `false`: not all of it is in one page, or the beginning of the page is not there.
-    fn from_page(&self, address: u64, wanted: &mut [u8]) -> bool {
+    fn read_in_page(&self, address: u64, wanted: &mut [u8]) -> bool {
         let (page, at) = (address & !(PAGE - 1), (address & (PAGE - 1)) as usize);
         let mut kept = self.kept.borrow_mut();
         if kept.len() >= KEPT && !kept.contains_key(&page) {
