@@ -238,8 +238,9 @@ proptest! {
         }
         let kinds = [MemoryKind::ManagedHeap, MemoryKind::Stacks];
         let text = format!("{areas:x?}");
-        let heaps = [HEAP..HEAP + heap * 0x400];
-        let managed = Managed { heaps: &heaps, runtimes: vec![runtime("Go 1.22.5", &kinds, areas)] };
+        let managed_heap = HEAP..HEAP + heap * 0x400;
+        let heaps = std::slice::from_ref(&managed_heap);
+        let managed = Managed { heaps, runtimes: vec![runtime("Go 1.22.5", &kinds, areas)] };
         adds_up(&text, &with_runtimes(&made, managed, 0).footprint, &made);
     }
 

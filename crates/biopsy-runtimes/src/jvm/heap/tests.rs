@@ -70,9 +70,12 @@ fn metaspace_code_and_cards_are_found() {
     );
 }
 
+/// Damages an image.
+type Damage<'a> = &'a dyn Fn(&mut MadeImage, &JavaHeapPlaces);
+
 #[test]
 fn what_does_not_hold_together_is_said_and_the_rest_is_read() {
-    let cases: [(&str, usize, &dyn Fn(&mut MadeImage, &JavaHeapPlaces), &str); 6] = [
+    let cases: [(&str, usize, Damage<'_>, &str); 6] = [
         (
             "a top outside",
             SERIAL,
