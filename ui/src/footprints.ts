@@ -110,7 +110,7 @@ function runtime(of: Runtime): Child {
     table(
       [
         { title: 'In memory', class: 'amounts', cell: (row) => amount(row.resident, largest), sort: (row) => row.resident },
-        { title: 'In use', numeric: true, cell: (row) => bytes(row.used.bytes), sort: (row) => row.used.bytes },
+        { title: 'In use', numeric: true, cell: (row) => (row.used.bytes > 0 ? bytes(row.used.bytes) : ''), sort: (row) => row.used.bytes },
         { title: 'Objects', numeric: true, cell: (row) => (row.used.count > 0 ? count(row.used.count) : ''), sort: (row) => row.used.count },
         { title: 'Committed', numeric: true, cell: (row) => bytes(row.committed), sort: (row) => row.committed },
         { title: 'Addresses', numeric: true, cell: (row) => bytes(row.reserved), sort: (row) => row.reserved, class: 'optional' },
